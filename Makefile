@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+# mmgate.  `make help` lists the targets.
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+CC ?= cc
+SAN ?=
+BUILD := build$(if $(SAN),-$(SAN))
+Q := $(if $(V),,@)
+
+# The files, lowest first: each may include only what stands before it.
+# `make check-layers` holds them to it.
+SHIM_LAYERS := poison sys mem text ops record knobs diag elf clock lock \
+	lock_none lock_mutex lock_spin locks world log gate wrap init
+TOOL_LAYERS := cmd die utf8 units opts table json hist log stats launch \
+	preflight cmd_run cmd_report cmd_export cmd_doctor main
+# What tools/ may use of shim/.
+SHARED := text ops record knobs
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wundef -Wformat=2 \
+	-Wconversion -Wno-sign-conversion
+CFLAGS ?= -O2 -g
+override CFLAGS += -std=gnu11 $(WARN) $(EXTRA) \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+override CPPFLAGS += -MMD -MP -DMMGATE_VERSION='"$(VERSION)"'
+MACHINE := $(shell $(CC) -dumpmachine)
+# In the program's threads: no vector registers to save, nothing of libc's that
+# needs its start, no thread-local data that allocates.
+SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
+	-ftls-model=initial-exec -fno-tree-loop-distribute-patterns \
+	$(if $(filter x86_64%,$(MACHINE)),-mgeneral-regs-only)
+SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
+	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,--as-needed \
+	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map
+
+sources = $(wildcard $(addprefix $1/,$(addsuffix .c,$2)))
+objects = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$1,$2))
+SHIM_OBJECTS := $(call objects,shim,$(SHIM_LAYERS))
+TOOL_OBJECTS := $(call objects,tools,$(TOOL_LAYERS)) \
+	$(patsubst shim/%.c,$(BUILD)/tools/shim-%.o,$(call sources,shim,$(SHARED)))
+EXAMPLES := $(filter-out common,$(basename $(notdir $(wildcard examples/*.c))))
+
+all: $(BUILD)/libmmgate.so $(BUILD)/mmgate $(EXAMPLES:%=$(BUILD)/examples/%)
+
+include $(wildcard tests/*.mk tools/dist/*.mk)
+
+$(BUILD)/libmmgate.so: $(SHIM_OBJECTS) $(BUILD)/shim/exports.map
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(SHIM_LDFLAGS) $(LDFLAGS) -o $@ $(SHIM_OBJECTS)
+
+$(BUILD)/mmgate: $(TOOL_OBJECTS)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+$(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/examples/common.o
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lm
+
+$(BUILD)/shim/exports.map: shim/exports.map.in shim/ops.def
+	@mkdir -p $(@D)
+	$(Q)$(CC) -E -P -x c -Ishim $< -o $@
+
+$(BUILD)/shim/%.o: shim/%.c Makefile
+	@echo "  CC    $<"; mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(SHIM_CFLAGS) -c -o $@ $<
+
+$(BUILD)/tools/shim-%.o: shim/%.c Makefile
+	@echo "  CC    $< (tools)"; mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/tools/%.o: tools/%.c Makefile
+	@echo "  CC    $<"; mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Ishim -c -o $@ $<
+
+$(BUILD)/%.o: %.c Makefile
+	@echo "  CC    $<"; mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -pthread -c -o $@ $<
+
+clean:
+	rm -rf build build-*
+
+.DEFAULT_GOAL := all
+.PHONY: all clean
+.SECONDARY:
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

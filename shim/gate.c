@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * State of the gate, one word in the page that fork wipes:
+ *
+ *   bits 0-7   generation: says which of the locks is in use
+ *   bits 8-63  0: closed, calls take the lock
+ *              n: open until n microseconds of CLOCK_MONOTONIC, calls pass
+ *              OPEN_RENEWING: open, one thread prepares the next lock
+ *
+ * closed, g  -> open until n, g   a thread whose wait timed out
+ * open, g    -> renewing, g       the first thread after the time has come
+ * renewing   -> closed, g + 1     the same thread
+ *
+ * A thread that dies while it renews leaves the gate open: harmless.
+ */
+#include "gate.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "locks.h"
+#include "log.h"
+#include "record.h"
+#include "sys.h"
+#include "world.h"
+
+#include "poison.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define OPEN_RENEWING (UINT64_MAX >> 8)
+
+enum {
+	OPEN_FACTOR = 100, /* a lock that hangs costs 1 % at most */
+	LONG_BYTES = 1 << 30,
+};
+
+/* What a thread carries; below 64 bytes, initial-exec, no destructor. */
+struct thread {
+	uint32_t self; /* world_self() when it registered; 0: never */
+	uint32_t tid;
+	uint32_t stripe;
+	uint32_t inside; /* 1 + generation of the lock it holds or waits for */
+	uint64_t last;   /* ticks: end of its last call */
+	uint64_t random;
+	uint64_t skip; /* events=every:N: calls to the next event */
+};
+
+static __thread struct thread this_thread;
+
+_Static_assert(sizeof(struct thread) <= 64, "static TLS is scarce");
+
+bool (*gate_new_process)(void);
+
+/* The settings in force, and what follows from them. */
+static struct {
+	const struct lock_kind *kind;
+	uint32_t gated; /* ops behind the lock, a bit each */
+	uint8_t long_gated;
+	uint8_t events;
+	uint64_t events_arg;
+	uint64_t slow_ticks;
+	uint64_t max_wait_ns;
+} config;
+
+static void derive(void)
+{
+	if (config.events == EVENTS_SLOW)
+		__atomic_store_n(&config.slow_ticks,
+				 clock_from_ns(config.events_arg),
+				 __ATOMIC_RELAXED);
+}
+
+void gate_init(const struct knobs *knobs)
+{
+	config.kind = locks_kind(knobs->lock);
+	config.gated = knobs->lock == LOCK_none ? 0 : knobs->calls;
+	config.long_gated = knobs->long_gated;
+	config.events = knobs->events;
+	config.events_arg = knobs->events_arg;
+	config.max_wait_ns = knobs->max_wait_ns;
+	derive();
+}
+
+/* --- who is calling --- */
+
+/*
+ * The calling thread is new, or its process is, or there is nothing to do here
+ * (too early, or passive).  Returns the process's word, 0 for nothing to do.
+ */
+static uint32_t arrive(struct thread *t)
+{
+	uint32_t self = world_self();
+
+	if (self == 0) {
+		if (!world_arrive())
+			return 0;
+		world_arrived(gate_new_process());
+		self = world_self();
+	}
+	if (!world_active(self))
+		return 0;
+	*t = (struct thread){.self = self};
+	if (log_is_open()) {
+		t->tid = sys_gettid();
+		t->stripe = log_thread();
+		t->last = clock_ticks();
+		t->random = (t->last ^ (uint64_t)t->tid << 32) | 1;
+	}
+	return self;
+}
+
+/* --- the lock, and the gate around it --- */
+
+static uint64_t now_us(void)
+{
+	return clock_monotonic() / 1000;
+}
+
+/* The gate is open.  True: the time is over and it is closed again. */
+static bool close_again(uint64_t state)
+{
+	struct world_gate *gate = &world_page.gate;
+	uint64_t generation = state & 0xff, next = (generation + 1) & 0xff;
+	struct lock *fresh = &gate->locks[next % WORLD_LOCKS];
+
+	if (state >> 8 == OPEN_RENEWING || now_us() < state >> 8)
+		return false;
+	if (!atomic_compare_exchange_strong(&gate->state, &state,
+					    OPEN_RENEWING << 8 | generation))
+		return false;
+	for (int i = 0; i < LOCK_STAMPS; i++)
+		atomic_store(&fresh->woken[i], 0);
+	atomic_store(&fresh->word, 0);
+	atomic_store(&fresh->abandoned, 0);
+	atomic_store(&gate->state, next);
+	return true;
+}
+
+static void note_opening(uint64_t wait);
+
+/* This thread waited too long for the lock of `state`. */
+static void open_gate(uint64_t state, uint64_t wait)
+{
+	struct world_gate *gate = &world_page.gate;
+	uint64_t until = now_us() + config.max_wait_ns / 1000 * OPEN_FACTOR;
+
+	if (!atomic_compare_exchange_strong(&gate->state, &state,
+					    until << 8 | (state & 0xff)))
+		return; /* another was first */
+	lock_abandon(&gate->locks[(state & 0xff) % WORLD_LOCKS]);
+	note_opening(wait);
+}
+
+static bool holds_long(const struct gate_span *s)
+{
+	switch (s->op) {
+	case OP_MMAP:
+		return s->flags & (MAP_POPULATE | MAP_LOCKED) ||
+		       (s->flags & MAP_FIXED && s->length >= LONG_BYTES);
+	case OP_MUNMAP:
+		return s->length >= LONG_BYTES;
+	case OP_MADVISE:
+		return s->arg == MADV_POPULATE_READ ||
+		       s->arg == MADV_POPULATE_WRITE;
+	default:
+		return false;
+	}
+}
+
+/* Which lock to take now: the gate's state when it is closed; *bypass set
+ * when the call goes without. */
+static uint64_t choose_lock(struct thread *t, const struct gate_span *span,
+			    int *bypass)
+{
+	uint64_t state = atomic_load_explicit(&world_page.gate.state,
+					      memory_order_acquire);
+
+	if (unlikely(state >> 8 != 0) && close_again(state))
+		state = atomic_load(&world_page.gate.state);
+	/* Inside a lock that was given up since: it never left, by a jump. */
+	if (t->inside != 0 && t->inside != (uint32_t)(state & 0xff) + 1)
+		t->inside = 0;
+	if (unlikely(t->inside != 0))
+		*bypass = BYPASS_REENTRY;
+	else if (unlikely(state >> 8 != 0))
+		*bypass = BYPASS_TIMEOUT;
+	else if (!config.long_gated && holds_long(span))
+		*bypass = BYPASS_LONG;
+	return state;
+}
+
+static void take_lock(struct thread *t, struct gate_span *span)
+{
+	struct lock_wait wait = {.limit_ns = config.max_wait_ns};
+	int bypass = -1, error;
+	uint64_t state = choose_lock(t, span, &bypass);
+	uint32_t generation = (uint32_t)(state & 0xff);
+
+	if (bypass < 0) {
+		/* Marked before the wait: a handler that interrupts it must
+		 * not queue behind its own thread. */
+		t->inside = generation + 1;
+		atomic_signal_fence(memory_order_seq_cst);
+		error = config.kind->acquire(
+			&world_page.gate.locks[generation % WORLD_LOCKS],
+			&wait);
+		span->wake = wait.wake;
+		if (error == 0) {
+			span->generation = generation;
+			span->outcome = OUTCOME_GATED;
+			return;
+		}
+		t->inside = 0;
+		if (error == -ETIMEDOUT)
+			open_gate(state, clock_ticks() - span->asked);
+		bypass = BYPASS_TIMEOUT;
+	}
+	span->outcome = (uint8_t)(OUTCOME_BYPASSED + bypass);
+}
+
+static void give_back(struct thread *t, const struct gate_span *span)
+{
+	uint64_t state = atomic_load_explicit(&world_page.gate.state,
+					      memory_order_relaxed);
+
+	/* Given up meanwhile: its word is nobody's any more. */
+	if ((state & 0xff) == span->generation && state >> 8 == 0)
+		config.kind->release(
+			&world_page.gate.locks[span->generation % WORLD_LOCKS]);
+	atomic_signal_fence(memory_order_seq_cst);
+	t->inside = 0;
+}
+
+/* --- the record --- */
+
+static void add(uint64_t *p, uint64_t n)
+{
+	__atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+static void add_value(struct record_hist *h, uint64_t value)
+{
+	uint64_t max = __atomic_load_n(&h->max, __ATOMIC_RELAXED);
+
+	add(&h->bucket[record_bucket(value)], 1);
+	add(&h->sum, value);
+	while (unlikely(value > max) &&
+	       !__atomic_compare_exchange_n(&h->max, &max, value, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+/* Clocks of two CPUs may differ by a hair. */
+static uint64_t difference(struct record_stripe *stripe, uint64_t from,
+			   uint64_t to)
+{
+	if (unlikely(to < from)) {
+		add(&stripe->clamped, 1);
+		return 0;
+	}
+	return to - from;
+}
+
+static uint64_t next_random(struct thread *t)
+{
+	t->random ^= t->random << 13;
+	t->random ^= t->random >> 7;
+	t->random ^= t->random << 17;
+	return t->random;
+}
+
+/* Number of calls that this one stands for, 0: no event.  Intervals are random
+ * with mean N, so that a regular pattern of calls is not met in step. */
+static uint32_t event_weight(struct thread *t, uint64_t wait, uint64_t kernel)
+{
+	switch ((enum knob_events)config.events) {
+	case EVENTS_ALL:
+		return 1;
+	case EVENTS_SLOW:
+		return wait + kernel >=
+		       __atomic_load_n(&config.slow_ticks, __ATOMIC_RELAXED);
+	case EVENTS_EVERY:
+		if (t->skip == 0)
+			t->skip = 1 +
+				  next_random(t) % (2 * config.events_arg - 1);
+		return --t->skip == 0 ? (uint32_t)config.events_arg : 0;
+	default:
+		return 0;
+	}
+}
+
+/* What was measured of a call. */
+struct measured {
+	long result;
+	uint64_t wait, kernel;
+	uint32_t weight;
+	enum record_kind kind;
+};
+
+static void write_event(struct thread *t, const struct gate_span *span,
+			const struct measured *m)
+{
+	uint64_t number;
+	struct record_event *e = log_claim(t->stripe, &number);
+
+	if (e == NULL)
+		return;
+	e->time = span->asked;
+	e->addr = span->addr;
+	e->length = span->length;
+	e->offset = span->offset;
+	e->result = m->result;
+	e->caller = (uintptr_t)span->caller;
+	e->wait_low = (uint32_t)m->wait;
+	e->kernel_low = (uint32_t)m->kernel;
+	e->wait_high = (uint16_t)(m->wait >> 32);
+	e->kernel_high = (uint16_t)(m->kernel >> 32);
+	e->arg = span->arg;
+	e->flags = span->flags;
+	e->fd = span->fd;
+	e->tid = t->tid;
+	e->weight = m->weight;
+	e->stack = 0;
+	e->kind = (uint8_t)m->kind;
+	e->op = (uint8_t)span->op;
+	e->outcome = span->outcome;
+	e->layer = 0;
+	log_seal(e, number);
+}
+
+static void note_opening(uint64_t wait)
+{
+	const struct gate_span none = {.asked = clock_ticks() - wait};
+	const struct measured m = {
+		.wait = wait, .weight = 1, .kind = EVENT_OPENED};
+
+	if (!log_is_open())
+		return;
+	log_opened();
+	if (config.events != EVENTS_OFF)
+		write_event(&this_thread, &none, &m);
+}
+
+static void record(struct thread *t, const struct gate_span *span, long result,
+		   uint64_t left)
+{
+	struct record_stripe *stripe = log_stripe(t->stripe);
+	struct record_op *op = &stripe->op[span->op];
+	struct measured m = {.result = result, .kind = EVENT_CALL};
+
+	m.kernel = difference(stripe, span->entered, left);
+	if (span->outcome == OUTCOME_GATED) {
+		m.wait = difference(stripe, span->asked, span->entered);
+		add_value(&op->wait, m.wait);
+	} else if (unlikely(span->outcome >= OUTCOME_BYPASSED)) {
+		add(&op->bypassed[span->outcome - OUTCOME_BYPASSED], 1);
+	}
+	if (unlikely(span->wake != 0))
+		add_value(&stripe->wake, span->wake);
+	add_value(&op->kernel, m.kernel);
+	if (unlikely(sys_failed(result)))
+		add(&op->errors, 1);
+	else
+		add(&op->bytes, span->length);
+	add(&stripe->thread_ticks, difference(stripe, t->last, left));
+	t->last = left;
+	if (unlikely(log_alive(left)))
+		derive();
+	m.weight = event_weight(t, m.wait, m.kernel);
+	if (m.weight != 0)
+		write_event(t, span, &m);
+}
+
+/* --- both ends --- */
+
+void gate_enter(struct gate_span *span)
+{
+	struct thread *t = &this_thread;
+	uint32_t self = world_self();
+
+	if (unlikely(self != t->self || self == 0))
+		self = arrive(t);
+	span->self = self;
+	if (self == 0)
+		return;
+	span->wake = 0;
+	span->outcome = OUTCOME_UNGATED;
+	span->asked = clock_ticks();
+	span->entered = span->asked;
+	if (config.gated >> span->op & 1) {
+		take_lock(t, span);
+		span->entered = clock_ticks();
+	}
+}
+
+long gate_leave(struct gate_span *span, long result)
+{
+	struct thread *t = &this_thread;
+	uint64_t left;
+
+	if (span->self == 0)
+		return result;
+	left = clock_ticks();
+	/* Forked in a handler in between: this is the child, whose locks are
+	 * free, and whose parent records the call. */
+	if (unlikely(world_self() != span->self))
+		return result;
+	if (span->outcome == OUTCOME_GATED)
+		give_back(t, span);
+	if (log_is_open())
+		record(t, span, result, left);
+	return result;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * init: the library's start, in named steps.
+ *
+ * The library is linked with -z initfirst: this constructor runs before all
+ * others, while the process has one thread, and before libc's own: the
+ * environment comes as an argument, and getenv would find nothing.
+ */
+#include <elf.h>
+#include <stddef.h>
+
+#include "clock.h"
+#include "diag.h"
+#include "gate.h"
+#include "knobs.h"
+#include "locks.h"
+#include "log.h"
+#include "sys.h"
+#include "text.h"
+#include "world.h"
+
+#include "poison.h"
+
+/* Strings outlive the environment they came from, which the program owns. */
+static char log_path[4096], exe[1024], comm[17];
+static struct knobs knobs;
+static bool followed; /* by MMGATE_FOLLOW, _ONLY and _SKIP */
+
+static const Elf64_auxv_t *find_auxv(char **env)
+{
+	while (*env != NULL)
+		env++;
+	return (const void *)(env + 1);
+}
+
+static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
+{
+	for (; auxv->a_type != AT_NULL; auxv++)
+		if (auxv->a_type == type)
+			return auxv->a_un.a_val;
+	return 0;
+}
+
+static const char *env_value(char **env, const char *name)
+{
+	for (; *env != NULL; env++) {
+		const char *rest = text_after(*env, name);
+
+		if (rest != NULL && *rest == '=')
+			return rest + 1;
+	}
+	return NULL;
+}
+
+static void complain(const struct knob *knob, const char *value, int error)
+{
+	char line[1024];
+	struct text out = text_over(line, sizeof(line));
+
+	knob_complain(knob, value, error, &out);
+	text_put(&out, "; using ");
+	if (knob->initial == NULL)
+		text_put(&out, "none");
+	else
+		text_put(&out, knob->initial);
+	diag_line(line);
+}
+
+static void read_settings(char **env)
+{
+	knobs_init(&knobs);
+	for (size_t i = 0; i < knob_count(); i++) {
+		const struct knob *knob = knob_at(i);
+		const char *value = env_value(env, knob->variable);
+		int error;
+
+		if (value == NULL)
+			continue;
+		error = knob->parse(&knobs, value);
+		if (error != 0)
+			complain(knob, value, error);
+	}
+}
+
+static void keep_log_path(void)
+{
+	struct text out = text_over(log_path, sizeof(log_path));
+
+	if (knobs.log == NULL)
+		return;
+	text_put(&out, knobs.log);
+	knobs.log = log_path;
+}
+
+/* The executable's path, for the log and for MMGATE_ONLY and _SKIP. */
+static void read_names(const Elf64_auxv_t *auxv)
+{
+	enum { PR_GET_NAME = 16 };
+	long n = sys_readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	struct text out = text_over(exe, sizeof(exe));
+	const char *path = (const char *)auxv_value(auxv, AT_EXECFN);
+
+	if (n > 0)
+		exe[n] = '\0';
+	else if (path != NULL)
+		text_put(&out, path);
+	sys_prctl(PR_GET_NAME, (unsigned long)comm);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *base = path;
+
+	for (; *path != '\0'; path++)
+		if (*path == '/')
+			base = path + 1;
+	return base;
+}
+
+/* MMGATE_FOLLOW=none: is this the process that `run` started? */
+static bool is_started_one(char **env)
+{
+	const char *pid = env_value(env, "MMGATE_STARTED");
+	uint64_t n;
+
+	if (pid == NULL) {
+		diag_line("MMGATE_FOLLOW=none needs `mmgate run`, which says "
+			  "which process was started; using exec");
+		return true;
+	}
+	return text_parse_u64(pid, text_len(pid), &n) == 0 && n == sys_getpid();
+}
+
+static bool is_followed(char **env, const Elf64_auxv_t *auxv)
+{
+	/* A trusted copy of the library in a setuid program: the environment
+	 * is not its owner's word. */
+	if (auxv_value(auxv, AT_SECURE) != 0)
+		return false;
+	if (!knobs_select(&knobs, base_name(exe)))
+		return false;
+	return knobs.follow != FOLLOW_NONE || is_started_one(env);
+}
+
+static void open_log(struct record_pair start)
+{
+	const struct log_about about = {
+		.exe = exe,
+		.comm = comm,
+		.hooks = "symbols=on\nlibc=off: not in this version\n",
+		.epoch = world_epoch(),
+		.start = start,
+	};
+	char line[512];
+	struct text out = text_over(line, sizeof(line));
+
+	text_put(&out, "no log in ");
+	text_put(&out, knobs.log);
+	text_put(&out, ": ");
+	/* A forked child's stderr may be anything by now. */
+	if (!log_open(&knobs, &about, &out) && world_epoch() == 1)
+		diag_line(line);
+}
+
+static bool has_work(void)
+{
+	return knobs.lock != LOCK_none || log_is_open();
+}
+
+static bool arrive_in_child(void)
+{
+	log_forget();
+	if (!followed || knobs.follow != FOLLOW_FORK)
+		return false;
+	if (knobs.log != NULL)
+		open_log(clock_pair());
+	return has_work();
+}
+
+__attribute__((constructor)) static void start(int argc, char **argv,
+					       char **env)
+{
+	const Elf64_auxv_t *auxv = find_auxv(env);
+	struct record_pair began;
+
+	(void)argc;
+	(void)argv;
+	read_settings(env);
+	keep_log_path();
+	read_names(auxv);
+	gate_new_process = arrive_in_child;
+	if (world_init() != 0)
+		diag_line("this kernel cannot wipe memory in a forked child "
+			  "(Linux 4.14 can): calls pass, nothing is recorded");
+	else
+		followed = is_followed(env, auxv);
+	if (!followed)
+		return;
+	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR));
+	locks_init();
+	began = clock_pair();
+	if (knobs.log != NULL)
+		open_log(began);
+	gate_init(&knobs);
+	world_start(has_work());
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+	if (world_active(world_self()) && log_is_open())
+		log_end();
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+#include "knobs.h"
+
+#include <errno.h>
+
+#include "poison.h"
+
+enum { MAX_LIST = 4096 };
+
+static const struct {
+	const char *name;
+	int id; /* enum lock_id, -1: not built */
+} locks[] = {
+#define LOCK(name, help) {#name, LOCK_##name},
+#define LOCK_LATER(name, help) {#name, -1},
+#include "locks.def"
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* One word out of a list; -EINVAL when it is none of them. */
+struct choice {
+	const char *name;
+	int value; /* -1: not built */
+};
+
+static int choose(const struct choice *choices, size_t count, const char *value,
+		  uint8_t *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!text_equal(value, choices[i].name))
+			continue;
+		if (choices[i].value < 0)
+			return -ENOSYS;
+		*out = (uint8_t)choices[i].value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static void show_choice(const struct choice *choices, size_t count, int value,
+			struct text *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (choices[i].value == value) {
+			text_put(out, choices[i].name);
+			return;
+		}
+}
+
+/* What follows "NAME:" in an argument such as slow:1ms, or NULL. */
+static const char *argument(const char *value, const char *name)
+{
+	const char *rest = text_after(value, name);
+
+	return rest != NULL && *rest == ':' ? rest + 1 : NULL;
+}
+
+static int parse_lock(struct knobs *knobs, const char *value)
+{
+	uint64_t n;
+
+	for (size_t i = 0; i < COUNT_OF(locks); i++) {
+		if (!text_equal(value, locks[i].name))
+			continue;
+		if (text_equal(value, "limit"))
+			return -EINVAL; /* it wants its number */
+		if (locks[i].id < 0)
+			return -ENOSYS;
+		knobs->lock = (uint8_t)locks[i].id;
+		return 0;
+	}
+	if (argument(value, "limit") != NULL) {
+		value = argument(value, "limit");
+		if (text_parse_u64(value, text_len(value), &n) != 0 || n == 0)
+			return -EINVAL;
+		return -ENOSYS;
+	}
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (argument(value, op_name(op)) != NULL)
+			return -ENOSYS; /* a lock per op */
+	return -EINVAL;
+}
+
+static void show_lock(const struct knobs *knobs, struct text *out)
+{
+	for (size_t i = 0; i < COUNT_OF(locks); i++)
+		if (locks[i].id == knobs->lock)
+			text_put(out, locks[i].name);
+}
+
+static int parse_calls(struct knobs *knobs, const char *value)
+{
+	unsigned calls = 0;
+
+	if (text_equal(value, "all")) {
+		knobs->calls = OPS_ALL;
+		return 0;
+	}
+	for (;;) {
+		size_t len = text_word(value);
+		unsigned op = 0;
+
+		while (op < OP_COUNT && !text_is(value, len, op_name(op)))
+			op++;
+		if (op == OP_COUNT)
+			return -EINVAL;
+		calls |= 1u << op;
+		if (value[len] == '\0')
+			break;
+		value += len + 1;
+	}
+	knobs->calls = (uint8_t)calls;
+	return 0;
+}
+
+static void show_calls(const struct knobs *knobs, struct text *out)
+{
+	const char *comma = "";
+
+	if (knobs->calls == OPS_ALL) {
+		text_put(out, "all");
+		return;
+	}
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (knobs->calls >> op & 1) {
+			text_put(out, comma);
+			text_put(out, op_name(op));
+			comma = ",";
+		}
+}
+
+static const struct choice longs[] = {{"bypass", 0}, {"gate", 1}};
+
+static int parse_long(struct knobs *knobs, const char *value)
+{
+	return choose(longs, COUNT_OF(longs), value, &knobs->long_gated);
+}
+
+static void show_long(const struct knobs *knobs, struct text *out)
+{
+	show_choice(longs, COUNT_OF(longs), knobs->long_gated, out);
+}
+
+static const struct choice hooks[] = {
+	{"symbols", HOOKS_SYMBOLS}, {"libc", -1}, {"all", -1}};
+
+static int parse_hooks(struct knobs *knobs, const char *value)
+{
+	return choose(hooks, COUNT_OF(hooks), value, &knobs->hooks);
+}
+
+static void show_hooks(const struct knobs *knobs, struct text *out)
+{
+	show_choice(hooks, COUNT_OF(hooks), knobs->hooks, out);
+}
+
+static const struct choice places[] = {{"kernel", PLACE_KERNEL},
+				       {"thread", -1}};
+
+static int parse_place(struct knobs *knobs, const char *value)
+{
+	return choose(places, COUNT_OF(places), value, &knobs->place);
+}
+
+static void show_place(const struct knobs *knobs, struct text *out)
+{
+	show_choice(places, COUNT_OF(places), knobs->place, out);
+}
+
+static int parse_delay(struct knobs *knobs, const char *value)
+{
+	uint64_t ns;
+
+	(void)knobs;
+	if (text_equal(value, "none"))
+		return 0;
+	for (;;) {
+		size_t len = text_word(value), colon = 0;
+		unsigned op = 0;
+
+		while (colon < len && value[colon] != ':')
+			colon++;
+		while (op < OP_COUNT && !text_is(value, colon, op_name(op)))
+			op++;
+		if (op == OP_COUNT || colon == len ||
+		    text_parse_duration(value + colon + 1, len - colon - 1,
+					&ns) != 0)
+			return -EINVAL;
+		if (value[len] == '\0')
+			return -ENOSYS;
+		value += len + 1;
+	}
+}
+
+static void show_delay(const struct knobs *knobs, struct text *out)
+{
+	(void)knobs;
+	text_put(out, "none");
+}
+
+static int parse_max_wait(struct knobs *knobs, const char *value)
+{
+	uint64_t ns;
+	int error = text_parse_duration(value, text_len(value), &ns);
+
+	if (error != 0)
+		return error;
+	/* A wait of zero would open the gate at once; an hour is for ever. */
+	if (ns < 1000 || ns > UINT64_C(3600000000000))
+		return -EINVAL;
+	knobs->max_wait_ns = ns;
+	return 0;
+}
+
+static void show_max_wait(const struct knobs *knobs, struct text *out)
+{
+	text_put_duration(out, knobs->max_wait_ns);
+}
+
+static int parse_log(struct knobs *knobs, const char *value)
+{
+	if (*value == '\0' || text_len(value) >= MAX_LIST)
+		return -EINVAL;
+	knobs->log = value;
+	return 0;
+}
+
+static void show_log(const struct knobs *knobs, struct text *out)
+{
+	if (knobs->log != NULL)
+		text_put(out, knobs->log);
+}
+
+static int parse_log_size(struct knobs *knobs, const char *value)
+{
+	uint64_t bytes;
+	int error = text_parse_size(value, text_len(value), &bytes);
+
+	if (error != 0)
+		return error;
+	/* Less cannot hold the figures of one process. */
+	if (bytes < 256 * 1024 || bytes > UINT64_C(1) << 40)
+		return -EINVAL;
+	knobs->log_size = bytes;
+	return 0;
+}
+
+static void show_log_size(const struct knobs *knobs, struct text *out)
+{
+	text_put_size(out, knobs->log_size);
+}
+
+static int parse_log_total(struct knobs *knobs, const char *value)
+{
+	uint64_t bytes;
+	int error = text_parse_size(value, text_len(value), &bytes);
+
+	if (error != 0)
+		return error;
+	if (bytes < 256 * 1024)
+		return -EINVAL;
+	knobs->log_total = bytes;
+	return 0;
+}
+
+static void show_log_total(const struct knobs *knobs, struct text *out)
+{
+	text_put_size(out, knobs->log_total);
+}
+
+static int parse_every(const char *value, uint64_t *n)
+{
+	if (text_parse_u64(value, text_len(value), n) != 0 || *n == 0 ||
+	    *n > UINT32_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int parse_events(struct knobs *knobs, const char *value)
+{
+	const char *slow = argument(value, "slow");
+	const char *every = argument(value, "every");
+	uint64_t n = 0;
+	enum knob_events events;
+
+	if (text_equal(value, "off"))
+		events = EVENTS_OFF;
+	else if (text_equal(value, "all"))
+		events = EVENTS_ALL;
+	else if (slow != NULL &&
+		 text_parse_duration(slow, text_len(slow), &n) == 0)
+		events = EVENTS_SLOW;
+	else if (every != NULL && parse_every(every, &n) == 0)
+		events = EVENTS_EVERY;
+	else
+		return -EINVAL;
+	knobs->events = (uint8_t)events;
+	knobs->events_arg = n;
+	return 0;
+}
+
+static void show_events(const struct knobs *knobs, struct text *out)
+{
+	switch ((enum knob_events)knobs->events) {
+	case EVENTS_OFF:
+		text_put(out, "off");
+		break;
+	case EVENTS_ALL:
+		text_put(out, "all");
+		break;
+	case EVENTS_SLOW:
+		text_put(out, "slow:");
+		text_put_duration(out, knobs->events_arg);
+		break;
+	case EVENTS_EVERY:
+		text_put(out, "every:");
+		text_put_u64(out, knobs->events_arg);
+		break;
+	}
+}
+
+static int parse_stacks(struct knobs *knobs, const char *value)
+{
+	(void)knobs;
+	if (text_equal(value, "off"))
+		return 0;
+	for (;;) {
+		size_t len = text_word(value);
+		const char *slow = argument(value, "slow");
+		const char *every = argument(value, "every");
+		uint64_t n;
+
+		if (slow != NULL &&
+		    text_parse_duration(slow, len - (size_t)(slow - value),
+					&n) != 0)
+			return -EINVAL;
+		if (every != NULL &&
+		    (text_parse_u64(every, len - (size_t)(every - value), &n) !=
+			     0 ||
+		     n == 0))
+			return -EINVAL;
+		if (slow == NULL && every == NULL)
+			return -EINVAL;
+		if (value[len] == '\0')
+			return -ENOSYS;
+		value += len + 1;
+	}
+}
+
+static void show_stacks(const struct knobs *knobs, struct text *out)
+{
+	(void)knobs;
+	text_put(out, "off");
+}
+
+static int parse_stack_size(struct knobs *knobs, const char *value)
+{
+	uint64_t bytes;
+	int error = text_parse_size(value, text_len(value), &bytes);
+
+	if (error != 0)
+		return error;
+	if (bytes < 1024 || bytes > 65536)
+		return -EINVAL;
+	/* Without stacks there is nothing that another size could change. */
+	if (bytes != 16384)
+		return -ENOSYS;
+	knobs->stack_size = bytes;
+	return 0;
+}
+
+static void show_stack_size(const struct knobs *knobs, struct text *out)
+{
+	text_put_size(out, knobs->stack_size);
+}
+
+static const struct choice follows[] = {
+	{"none", FOLLOW_NONE}, {"exec", FOLLOW_EXEC}, {"fork", FOLLOW_FORK}};
+
+static int parse_follow(struct knobs *knobs, const char *value)
+{
+	return choose(follows, COUNT_OF(follows), value, &knobs->follow);
+}
+
+static void show_follow(const struct knobs *knobs, struct text *out)
+{
+	show_choice(follows, COUNT_OF(follows), knobs->follow, out);
+}
+
+/* A list of globs on base names: no empty words, no slashes. */
+static int parse_list(const char *value)
+{
+	size_t len = 0;
+
+	for (const char *s = value;; s++) {
+		if (*s == '/')
+			return -EINVAL;
+		if (*s != ',' && *s != '\0') {
+			len++;
+			continue;
+		}
+		if (len == 0)
+			return -EINVAL;
+		if (*s == '\0')
+			return 0;
+		len = 0;
+	}
+}
+
+static int parse_only(struct knobs *knobs, const char *value)
+{
+	int error = text_equal(value, "all") ? 0 : parse_list(value);
+
+	if (error == 0)
+		knobs->only = text_equal(value, "all") ? NULL : value;
+	return error;
+}
+
+static void show_only(const struct knobs *knobs, struct text *out)
+{
+	text_put(out, knobs->only != NULL ? knobs->only : "all");
+}
+
+static int parse_skip(struct knobs *knobs, const char *value)
+{
+	int error = text_equal(value, "none") ? 0 : parse_list(value);
+
+	if (error == 0)
+		knobs->skip = text_equal(value, "none") ? NULL : value;
+	return error;
+}
+
+static void show_skip(const struct knobs *knobs, struct text *out)
+{
+	text_put(out, knobs->skip != NULL ? knobs->skip : "none");
+}
+
+/* clang-format off */
+static const struct knob knobs_table[] = {
+	{"MMGATE_LOCK", "lock",
+	 "none, mutex, spin, fifo, limit:N, rw, auto, or OP:LOCK,...",
+	 "none", "the lock at the gate", parse_lock, show_lock},
+	{"MMGATE_CALLS", "calls",
+	 "all, or a comma list of mmap, munmap, mprotect, madvise, mremap, brk, pkey_mprotect",
+	 "mmap,munmap,mprotect,madvise", "which calls take the lock",
+	 parse_calls, show_calls},
+	{"MMGATE_LONG", "long", "bypass or gate", "bypass",
+	 "calls that hold long by nature: MAP_POPULATE, MAP_LOCKED, MADV_POPULATE_*, unmaps of 1 GiB and more",
+	 parse_long, show_long},
+	{"MMGATE_HOOKS", "hooks", "symbols, libc or all", "symbols",
+	 "how calls are caught", parse_hooks, show_hooks},
+	{"MMGATE_PLACE", "place", "kernel or thread", "kernel",
+	 "where anonymous mappings go", parse_place, show_place},
+	{"MMGATE_DELAY", "delay", "none, or OP:DURATION,...", "none",
+	 "busy wait added to each such call, to ask \"what if\"",
+	 parse_delay, show_delay},
+	{"MMGATE_MAX_WAIT", "max-wait", "a duration from 1us to 3600s", "1s",
+	 "longest wait at the gate before it opens", parse_max_wait, show_max_wait},
+	{"MMGATE_LOG", "o", "an existing directory", NULL,
+	 "directory of the logs (run: made when missing, default ./mmgate.out)",
+	 parse_log, show_log},
+	{"MMGATE_LOG_SIZE", "log-size", "a size from 256K to 1024G", "64M",
+	 "cap of one process's log", parse_log_size, show_log_size},
+	{"MMGATE_LOG_TOTAL", "log-total", "a size from 256K", "1G",
+	 "cap of all logs in the directory", parse_log_total, show_log_total},
+	{"MMGATE_EVENTS", "events", "off, all, slow:DURATION or every:N", "all",
+	 "which calls are recorded one by one", parse_events, show_events},
+	{"MMGATE_STACKS", "stacks", "off, every:N, slow:DURATION, or both with a comma",
+	 "off", "which calls are recorded with their stack", parse_stacks, show_stacks},
+	{"MMGATE_STACK_SIZE", "stack-size", "a size from 1K to 64K", "16K",
+	 "bytes of stack copied at most", parse_stack_size, show_stack_size},
+	{"MMGATE_FOLLOW", "follow", "none, exec or fork", "exec",
+	 "none: the started process only; exec: also what it executes; fork: also forked children",
+	 parse_follow, show_follow},
+	{"MMGATE_ONLY", "only", "all, or a comma list of globs on the executable's base name",
+	 "all", "gate these programs only", parse_only, show_only},
+	{"MMGATE_SKIP", "skip", "none, or a comma list of globs on the executable's base name",
+	 "none", "leave these programs alone", parse_skip, show_skip},
+};
+/* clang-format on */
+
+size_t knob_count(void)
+{
+	return COUNT_OF(knobs_table);
+}
+
+const struct knob *knob_at(size_t i)
+{
+	return &knobs_table[i];
+}
+
+void knobs_init(struct knobs *knobs)
+{
+	*knobs = (struct knobs){0};
+	for (size_t i = 0; i < COUNT_OF(knobs_table); i++)
+		if (knobs_table[i].initial != NULL)
+			knobs_table[i].parse(knobs, knobs_table[i].initial);
+}
+
+void knob_complain(const struct knob *knob, const char *value, int error,
+		   struct text *out)
+{
+	text_put(out, knob->variable);
+	text_put(out, "=");
+	for (size_t i = 0; value[i] != '\0' && i < 80; i++)
+		text_put_bytes(out, value[i] < ' ' ? "?" : value + i, 1);
+	if (error == -ENOSYS)
+		text_put(out, ": not in this version");
+	else
+		text_put(out, ": not understood");
+	text_put(out, "; accepted: ");
+	text_put(out, knob->values);
+}
+
+bool knob_list_names(const char *list, const char *name)
+{
+	for (;;) {
+		size_t len = text_word(list);
+
+		if (text_glob(list, len, name))
+			return true;
+		if (list[len] == '\0')
+			return false;
+		list += len + 1;
+	}
+}
+
+bool knobs_select(const struct knobs *knobs, const char *name)
+{
+	if (knobs->only != NULL && !knob_list_names(knobs->only, name))
+		return false;
+	return knobs->skip == NULL || !knob_list_names(knobs->skip, name);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * knobs: every setting, once.
+ *
+ * The table behind knob_count() and knob_at() is the only place that knows a
+ * setting's variable, option, accepted values, default and parser.  The
+ * preloaded library, `mmgate run`, the help, `doctor` and the test of the
+ * README all read it.
+ *
+ * Part of the pure bottom: no function allocates, does I/O or touches errno.
+ */
+#ifndef MMGATE_KNOBS_H
+#define MMGATE_KNOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ops.h"
+#include "text.h"
+
+enum lock_id {
+#define LOCK(name, help) LOCK_##name,
+#include "locks.def"
+	LOCK_COUNT
+};
+
+enum knob_hooks { HOOKS_SYMBOLS, HOOKS_LIBC, HOOKS_ALL };
+enum knob_place { PLACE_KERNEL, PLACE_THREAD };
+enum knob_events { EVENTS_OFF, EVENTS_ALL, EVENTS_SLOW, EVENTS_EVERY };
+enum knob_follow { FOLLOW_NONE, FOLLOW_EXEC, FOLLOW_FORK };
+
+/* The values in force.  Strings point to what was parsed. */
+struct knobs {
+	uint8_t lock;        /* enum lock_id */
+	uint8_t calls;       /* ops that take the lock, a bit each */
+	uint8_t long_gated;  /* bool */
+	uint8_t hooks;       /* enum knob_hooks */
+	uint8_t place;       /* enum knob_place */
+	uint8_t events;      /* enum knob_events */
+	uint8_t follow;      /* enum knob_follow */
+	uint64_t events_arg; /* slow: ns; every: N */
+	uint64_t max_wait_ns;
+	uint64_t log_size;
+	uint64_t log_total;
+	uint64_t stack_size;
+	const char *log; /* NULL: no log */
+	const char *only;
+	const char *skip;
+};
+
+struct knob {
+	const char *variable; /* "MMGATE_LOCK" */
+	const char *option;   /* of run, without dashes: "lock"; "o" is -o */
+	const char *values;   /* what is accepted, for people */
+	const char *initial;  /* the default, as its parser takes it; NULL:
+			       * unset */
+	const char *help;     /* one line */
+	/* 0, -EINVAL (not understood) or -ENOSYS (known, not built yet). */
+	int (*parse)(struct knobs *knobs, const char *value);
+	/* Writes the value in force the way that parse takes it. */
+	void (*show)(const struct knobs *knobs, struct text *out);
+};
+
+size_t knob_count(void);
+const struct knob *knob_at(size_t i);
+
+/* All defaults. */
+void knobs_init(struct knobs *knobs);
+
+/* Writes "VARIABLE=VALUE: " and what is wrong and accepted, one line without
+ * its end, for the error that parse returned. */
+void knob_complain(const struct knob *knob, const char *value, int error,
+		   struct text *out);
+
+/* Does a comma list of globs (MMGATE_ONLY, MMGATE_SKIP) name `name`? */
+bool knob_list_names(const char *list, const char *name);
+
+/* Should the executable with this base name be gated at all? */
+bool knobs_select(const struct knobs *knobs, const char *name);
+
+/* Is there a lock at all, and is this op behind it? */
+static inline bool knobs_gate(const struct knobs *knobs, enum op op)
+{
+	return knobs->lock != LOCK_none && (knobs->calls >> op & 1);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock: what a lock at the gate is.
+ *
+ * The lock serves throughput and guards no data of ours: a caller that goes
+ * without it does no harm.  So every lock may be given up at any moment, by
+ * time-out, by fork (its memory is then zero) or because its holder is gone:
+ *   - all bytes zero is a free lock, and release() of one that is free, or
+ *     that somebody else took since, does nothing worse than let one more
+ *     thread pass;
+ *   - acquire() never waits past the deadline, and gives up as soon as
+ *     `abandoned` is set.
+ * What holds for all locks (re-entry, fork, opening) lives in gate.c.
+ *
+ * Functions run in the program's threads, allocate nothing, leave errno alone.
+ */
+#ifndef MMGATE_LOCK_H
+#define MMGATE_LOCK_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { LOCK_LINE = 64, LOCK_STAMPS = 7 };
+
+/* One lock, in the page that fork wipes. */
+struct lock {
+	_Alignas(LOCK_LINE) _Atomic uint32_t word; /* its kind says */
+	/* Set once, by the gate, when the lock is given up for a fresh one. */
+	_Alignas(LOCK_LINE) _Atomic uint32_t abandoned;
+	/* When sleepers were woken, in ticks, 0 when claimed: wake_ns. */
+	_Atomic uint64_t woken[LOCK_STAMPS];
+};
+
+/* One thread's try to get it. */
+struct lock_wait {
+	uint64_t limit_ns;    /* in: longest wait */
+	uint64_t deadline_ns; /* set by the first lock_sleep(); start with 0 */
+	uint64_t wake;        /* out: ticks from the release that ended the
+			       * last sleep until this thread ran; 0: it did
+			       * not sleep */
+};
+
+struct lock_kind {
+	const char *name;
+	/* 0: the caller holds it.  -ETIMEDOUT: it does not, the limit has
+	 * passed.  -EOWNERDEAD: it does not, the lock was abandoned. */
+	int (*acquire)(struct lock *lock, struct lock_wait *wait);
+	void (*release)(struct lock *lock);
+};
+
+#define LOCK(name, help) extern const struct lock_kind lock_##name;
+#include "locks.def"
+
+/* CPUs that the process may use; spinning on one is a waste. */
+extern unsigned lock_cpus;
+
+/* A word that no kind writes: an abandoned lock's. */
+#define LOCK_ABANDONED UINT32_MAX
+
+/* Sleeps while the word is `seen`, until woken or the limit has passed.  0:
+ * look again, the wake-up may have been meant for the lock; -ETIMEDOUT: no
+ * wake-up was taken; -EOWNERDEAD: the lock is abandoned. */
+int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait);
+
+/* Stamps the time and wakes one sleeper. */
+void lock_wake(struct lock *lock);
+
+/* Gives the lock up: whoever waits for it stops waiting.  Its holder, if it
+ * lives, need not release it. */
+void lock_abandon(struct lock *lock);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "locks.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "clock.h"
+#include "sys.h"
+
+#include "poison.h"
+
+static const struct lock_kind *const kinds[] = {
+#define LOCK(name, help) &lock_##name,
+#include "locks.def"
+};
+
+unsigned lock_cpus = 1;
+
+const struct lock_kind *locks_kind(enum lock_id id)
+{
+	return kinds[id];
+}
+
+void locks_init(void)
+{
+	uint64_t mask[128];
+	long bytes = sys_sched_getaffinity(mask, sizeof(mask));
+	unsigned cpus = 0;
+
+	for (long i = 0; i < bytes / (long)sizeof(mask[0]); i++)
+		cpus += (unsigned)__builtin_popcountll(mask[i]);
+	if (cpus > 0)
+		lock_cpus = cpus;
+}
+
+/*
+ * Wake-ups and the sleeps they end are paired through a few stamps: a release
+ * leaves its time, a woken thread claims the oldest stamp that is younger than
+ * its sleep.  With several woken at once the pairs may be crossed; the set of
+ * delays is right all the same.  A thread that was killed or jumped away in
+ * its sleep leaves a stamp that nobody claims, hence the last resort.
+ */
+static void leave_stamp(struct lock *lock, uint64_t now)
+{
+	uint64_t oldest = UINT64_MAX;
+	int victim = 0;
+
+	for (int i = 0; i < LOCK_STAMPS; i++) {
+		uint64_t stamp = atomic_load_explicit(&lock->woken[i],
+						      memory_order_relaxed);
+
+		if (stamp < oldest) { /* 0: free */
+			oldest = stamp;
+			victim = i;
+		}
+	}
+	atomic_store_explicit(&lock->woken[victim], now, memory_order_relaxed);
+}
+
+static void retract_stamp(struct lock *lock, uint64_t now)
+{
+	for (int i = 0; i < LOCK_STAMPS; i++) {
+		uint64_t stamp = now;
+
+		if (atomic_compare_exchange_strong_explicit(
+			    &lock->woken[i], &stamp, 0, memory_order_relaxed,
+			    memory_order_relaxed))
+			return;
+	}
+}
+
+/* The oldest stamp since `asleep`, or 0. */
+static uint64_t claim_stamp(struct lock *lock, uint64_t asleep)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (int i = 0; i < LOCK_STAMPS; i++) {
+		uint64_t stamp = atomic_load_explicit(&lock->woken[i],
+						      memory_order_relaxed);
+
+		if (stamp >= asleep && stamp < oldest)
+			oldest = stamp;
+	}
+	if (oldest == UINT64_MAX)
+		return 0;
+	retract_stamp(lock, oldest);
+	return oldest;
+}
+
+void lock_wake(struct lock *lock)
+{
+	uint64_t now = clock_ticks();
+
+	leave_stamp(lock, now);
+	if (sys_futex_wake(&lock->word, 1) != 1)
+		retract_stamp(lock, now);
+}
+
+void lock_abandon(struct lock *lock)
+{
+	atomic_store(&lock->abandoned, 1);
+	atomic_store(&lock->word, LOCK_ABANDONED);
+	sys_futex_wake(&lock->word, INT32_MAX);
+}
+
+/* Nanoseconds left, 0 when the limit has passed. */
+static uint64_t time_left(struct lock_wait *wait)
+{
+	uint64_t now = clock_monotonic();
+
+	if (wait->deadline_ns == 0)
+		wait->deadline_ns = now + wait->limit_ns;
+	return now < wait->deadline_ns ? wait->deadline_ns - now : 0;
+}
+
+int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
+{
+	uint64_t left = time_left(wait), asleep, stamp;
+	struct sys_timespec timeout = {(int64_t)(left / 1000000000),
+				       (int64_t)(left % 1000000000)};
+	long result;
+
+	/* After the caller's write to the word, so that either we see the
+	 * flag or lock_abandon()'s write comes after ours and ends the sleep.
+	 */
+	if (atomic_load(&lock->abandoned)) {
+		/* Our own write may have put others back to sleep. */
+		lock_abandon(lock);
+		return -EOWNERDEAD;
+	}
+	if (left == 0)
+		return -ETIMEDOUT;
+	asleep = clock_ticks();
+	result = sys_futex_wait(&lock->word, seen, &timeout);
+	if (result == 0) {
+		stamp = claim_stamp(lock, asleep);
+		if (stamp != 0)
+			wait->wake = clock_ticks() - stamp;
+	}
+	if (atomic_load(&lock->abandoned))
+		return -EOWNERDEAD;
+	return result == -ETIMEDOUT ? -ETIMEDOUT : 0;
+}

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "locks.h"
+#include "sys.h"
+#include "text.h"
+
+#include "poison.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { PATH_ROOM = 4096 + 64 };
+
+/* How far a ring reaches; the stripe in the file has copies for readers. */
+struct ring {
+	uint64_t capacity;  /* slots, a power of two: it turns there */
+	uint64_t populated; /* slots that have memory */
+};
+
+/*
+ * This process's log; header NULL: none.  Whatever says where we may write is
+ * kept here, not in the file, which others of this user can change.
+ */
+static struct {
+	char *base;
+	struct record_header *header;
+	struct record_dir *dir; /* shared by all logs of the directory */
+	uint64_t total;         /* MMGATE_LOG_TOTAL */
+	uint64_t rings_at;
+	uint64_t next_look; /* ticks when log_alive() compares the clocks */
+	uint64_t started;   /* ticks */
+	uint32_t stripes;
+	uint32_t ring_slots;
+	uint32_t ready; /* stripes with memory, a bit each */
+	bool all_there; /* the whole file has memory: no populating */
+	struct ring rings[RECORD_MAX_STRIPES];
+} self;
+
+static uint64_t load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint64_t add(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+static void store(uint64_t *p, uint64_t n)
+{
+	__atomic_store_n(p, n, __ATOMIC_RELAXED);
+}
+
+static const char *reason(long error)
+{
+	switch (-error) {
+	case ENOENT:
+		return "no such directory";
+	case ENOTDIR:
+		return "not a directory";
+	case EACCES:
+	case EPERM:
+		return "permission denied";
+	case EROFS:
+		return "read-only file system";
+	case ENOSPC:
+	case EDQUOT:
+	case EFAULT: /* what populating a full file system gives */
+		return "no space left";
+	case EMFILE:
+	case ENFILE:
+		return "no descriptor free";
+	case ELOOP:
+		return "a symbolic link is in the way";
+	case ENOMEM:
+		return "no memory";
+	default:
+		return "the system refused";
+	}
+}
+
+/* --- how large --- */
+
+static bool may_lock_memory(void)
+{
+	enum { CAP_IPC_LOCK = 14 };
+	struct {
+		uint32_t version;
+		int pid;
+	} header = {0x20080522, 0};
+	struct {
+		uint32_t effective, permitted, inheritable;
+	} sets[2];
+
+	return sys_capget(&header, sets) == 0 &&
+	       (sets[0].effective >> CAP_IPC_LOCK & 1);
+}
+
+static void lower(uint64_t *bytes, uint64_t cap, const char *by,
+		  const char **because)
+{
+	if (cap < *bytes) {
+		*bytes = cap;
+		*because = by;
+	}
+}
+
+/*
+ * A file beyond RLIMIT_FSIZE is a deadly signal.  The other two limits count
+ * what is mapped: the program must be able to map and mlockall() what it could
+ * without us, so the log takes a small part of them only.
+ */
+static uint64_t allowed_bytes(uint64_t wanted, const char **because)
+{
+	enum { LIMIT_FSIZE = 1, LIMIT_MEMLOCK = 8, LIMIT_AS = 9 };
+	struct sys_rlimit limit;
+
+	if (sys_getrlimit(LIMIT_FSIZE, &limit) == 0)
+		lower(&wanted, limit.soft, "RLIMIT_FSIZE", because);
+	if (sys_getrlimit(LIMIT_AS, &limit) == 0 && limit.soft != UINT64_MAX)
+		lower(&wanted, limit.soft / 16, "RLIMIT_AS", because);
+	if (sys_getrlimit(LIMIT_MEMLOCK, &limit) == 0 &&
+	    limit.soft / 4 < wanted && !may_lock_memory())
+		lower(&wanted, limit.soft / 4, "RLIMIT_MEMLOCK", because);
+	return wanted;
+}
+
+static uint32_t power_of_two_below(uint64_t n)
+{
+	if (n > UINT32_MAX)
+		n = UINT32_MAX;
+	return n == 0 ? 0 : 1u << (31 - __builtin_clz((uint32_t)n));
+}
+
+static uint32_t slots_for(uint64_t bytes, uint32_t stripes)
+{
+	uint64_t fixed =
+		RECORD_HEADER_BYTES + stripes * (uint64_t)RECORD_STRIPE_BYTES;
+	uint32_t slots;
+
+	if (bytes < fixed)
+		return 0;
+	slots = power_of_two_below((bytes - fixed) / stripes /
+				   sizeof(struct record_event));
+	return slots < RECORD_CHUNK_SLOTS ? 0 : slots;
+}
+
+/* Twice as many stripes as CPUs, so that threads that run at the same time
+ * seldom meet, as long as rings with some depth fit. */
+static uint32_t stripes_for(uint64_t bytes)
+{
+	uint32_t stripes = 1;
+
+	while (stripes < 2 * lock_cpus && stripes < RECORD_MAX_STRIPES &&
+	       slots_for(bytes, stripes * 2) >= 8 * RECORD_CHUNK_SLOTS)
+		stripes *= 2;
+	return stripes;
+}
+
+static struct record_header lay_out(uint64_t bytes, bool events)
+{
+	struct record_header h = {
+		.version = RECORD_VERSION,
+		.header_bytes = RECORD_HEADER_BYTES,
+		.op_count = OP_COUNT,
+		.bucket_count = RECORD_BUCKETS,
+		.event_bytes = sizeof(struct record_event),
+		.stripe_bytes = RECORD_STRIPE_BYTES,
+		.stripes_at = RECORD_HEADER_BYTES,
+	};
+
+	h.stripes = stripes_for(bytes);
+	h.ring_slots = events ? slots_for(bytes, h.stripes) : 0;
+	h.rings_at = h.stripes_at + h.stripes * (uint64_t)RECORD_STRIPE_BYTES;
+	h.file_bytes = h.rings_at + h.stripes * (uint64_t)h.ring_slots *
+					    sizeof(struct record_event);
+	return h;
+}
+
+/* --- the directory's shared page --- */
+
+static bool dir_is_sound(const uint64_t first[2])
+{
+	return first[0] == RECORD_MAGIC && (uint32_t)first[1] == RECORD_VERSION;
+}
+
+static long dir_begin(int fd)
+{
+	struct {
+		uint64_t magic;
+		uint32_t version, spare;
+	} first = {RECORD_MAGIC, RECORD_VERSION, 0};
+	long error = sys_ftruncate(fd, sizeof(struct record_dir));
+
+	if (error == 0)
+		error = sys_write(fd, &first, sizeof(first));
+	return error < 0 ? error : 0;
+}
+
+/* Maps RECORD_DIR_NAME, and makes it when it is missing or empty.  NULL:
+ * *error. */
+static struct record_dir *dir_open(const char *directory, long *error)
+{
+	char path[PATH_ROOM];
+	uint64_t first[2];
+	struct text out = text_over(path, sizeof(path));
+	long fd, n, at;
+
+	text_put(&out, directory);
+	text_put(&out, "/" RECORD_DIR_NAME);
+	fd = sys_openat(AT_FDCWD, path,
+			O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+			0600);
+	if (fd < 0) {
+		*error = fd;
+		return NULL;
+	}
+	n = sys_read((int)fd, first, sizeof(first));
+	*error = n == 0 ? dir_begin((int)fd)
+			: (n == sizeof(first) && dir_is_sound(first) ? 0
+								     : -EINVAL);
+	at = *error;
+	if (at == 0)
+		at = sys_mmap(NULL, sizeof(struct record_dir),
+			      PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	sys_close((int)fd);
+	/* A short file would answer the first store with SIGBUS. */
+	if (!sys_failed(at) && at != 0 &&
+	    (*error = sys_madvise((void *)at, sizeof(struct record_dir),
+				  MADV_POPULATE_WRITE)) == -EINVAL)
+		*error = 0;
+	if (sys_failed(at) || at == 0 || *error != 0) {
+		if (*error == 0)
+			*error = at;
+		return NULL;
+	}
+	return (struct record_dir *)at;
+}
+
+/* Takes `bytes` of the directory's allowance; false when they are gone. */
+static bool reserve(uint64_t bytes)
+{
+	if (add(&self.dir->allocated, bytes) + bytes <= self.total)
+		return true;
+	add(&self.dir->allocated, -bytes);
+	return false;
+}
+
+/* --- the file --- */
+
+static long create(const char *directory, uint32_t pid, uint64_t started,
+		   char path[PATH_ROOM])
+{
+	long fd = -EEXIST;
+
+	/* Two processes with one number (pid namespaces) and one instant are
+	 * unlikely once; O_EXCL makes sure, and never follows a link. */
+	for (uint64_t i = 0; i < 16 && fd == -EEXIST; i++) {
+		struct text out = text_over(path, PATH_ROOM);
+
+		text_put(&out, directory);
+		text_put(&out, "/");
+		text_put_u64(&out, pid);
+		text_put(&out, "-");
+		text_put_u64(&out, started + i);
+		text_put(&out, RECORD_SUFFIX);
+		fd = sys_openat(AT_FDCWD, path,
+				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
+					O_CLOEXEC,
+				0600);
+	}
+	return fd;
+}
+
+/* Memory for a part of the file, or -errno; never a signal later. */
+static long populate(uint64_t from, uint64_t bytes)
+{
+	uint64_t start = from & ~(uint64_t)(SYS_PAGE_MAX - 1);
+
+	if (self.all_there)
+		return 0;
+	return sys_madvise(self.base + start, from + bytes - start,
+			   MADV_POPULATE_WRITE);
+}
+
+/* Sizes and maps the file.  On an old kernel everything is allocated now. */
+static long map(int fd, const struct record_header *h, uint64_t first)
+{
+	long error = sys_ftruncate(fd, h->file_bytes), at;
+
+	if (error != 0)
+		return error;
+	at = sys_mmap(NULL, h->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      fd, 0);
+	if (sys_failed(at))
+		return at;
+	self.base = (char *)at;
+	self.all_there = false;
+	error = populate(0, first);
+	if (error == -EINVAL) {
+		error = reserve(h->file_bytes - first)
+				? sys_fallocate(fd, 0, 0, h->file_bytes)
+				: -ENOSPC;
+		self.all_there = error == 0;
+	}
+	if (error != 0)
+		sys_munmap(self.base, h->file_bytes);
+	return error;
+}
+
+struct record_stripe *log_stripe(uint32_t stripe)
+{
+	return (void *)(self.base + RECORD_HEADER_BYTES +
+			stripe * (uint64_t)RECORD_STRIPE_BYTES);
+}
+
+/* Tells readers how far ring `i` reaches; from then on the stripe counts. */
+static void show_ring(uint32_t i)
+{
+	struct record_stripe *stripe = log_stripe(i);
+
+	store(&stripe->capacity, load(&self.rings[i].capacity));
+	store(&stripe->populated, load(&self.rings[i].populated));
+	__atomic_fetch_or(&self.ready, 1u << i, __ATOMIC_RELEASE);
+}
+
+static void copy(char *to, size_t size, const char *from)
+{
+	struct text out = text_over(to, size);
+
+	text_put(&out, from);
+}
+
+static void describe_settings(const struct knobs *knobs, char *to, size_t size)
+{
+	struct text out = text_over(to, size);
+
+	for (size_t i = 0; i < knob_count(); i++) {
+		const struct knob *knob = knob_at(i);
+
+		/* MMGATE_MAX_WAIT -> max_wait */
+		for (const char *s = knob->variable + 7; *s != '\0'; s++) {
+			char c = *s == '_' ? '_' : (char)(*s | 0x20);
+
+			text_put_bytes(&out, &c, 1);
+		}
+		text_put(&out, "=");
+		knob->show(knobs, &out);
+		text_put(&out, "\n");
+	}
+}
+
+static void fill_header(const struct record_header *layout,
+			const struct knobs *knobs,
+			const struct log_about *about, uint64_t started,
+			uint32_t pid, const char *limits)
+{
+	struct record_header *h = self.header;
+
+	*h = *layout;
+	h->pid = pid;
+	h->ppid = sys_getppid();
+	h->epoch = about->epoch;
+	h->clock = clock_is_tsc ? RECORD_CLOCK_TSC : RECORD_CLOCK_NS;
+	h->started = started;
+	h->start = about->start;
+	copy(h->comm, sizeof(h->comm), about->comm);
+	copy(h->exe, sizeof(h->exe), about->exe);
+	copy(h->hooks, sizeof(h->hooks), about->hooks);
+	copy(h->limits, sizeof(h->limits), limits);
+	describe_settings(knobs, h->settings, sizeof(h->settings));
+	h->fresh[0] = clock_pair();
+	__atomic_store_n(&h->magic, RECORD_MAGIC, __ATOMIC_RELEASE);
+}
+
+static void explain_limit(struct text *out, uint64_t bytes, const char *because)
+{
+	if (because == NULL)
+		return;
+	text_put(out, "the log is limited to ");
+	text_put_u64(out, bytes / 1024);
+	text_put(out, " KiB by ");
+	text_put(out, because);
+}
+
+static bool give_up(struct text *why, const char *what, long error)
+{
+	text_put(why, what);
+	text_put(why, reason(error));
+	log_forget();
+	return false;
+}
+
+static void set_up(const struct record_header *layout, uint64_t started)
+{
+	self.header = (struct record_header *)self.base;
+	self.rings_at = layout->rings_at;
+	self.next_look = 0;
+	self.started = started;
+	self.stripes = layout->stripes;
+	self.ring_slots = layout->ring_slots;
+	self.ready = 0;
+	for (uint32_t i = 0; i < self.stripes; i++) {
+		self.rings[i].capacity = self.ring_slots;
+		self.rings[i].populated = self.all_there ? self.ring_slots : 0;
+		if (self.all_there || i == 0)
+			show_ring(i);
+	}
+}
+
+bool log_open(const struct knobs *knobs, const struct log_about *about,
+	      struct text *why)
+{
+	const char *because = NULL;
+	uint64_t bytes = allowed_bytes(knobs->log_size, &because);
+	struct record_header layout =
+		lay_out(bytes, knobs->events != EVENTS_OFF);
+	uint64_t first = RECORD_HEADER_BYTES + RECORD_STRIPE_BYTES;
+	uint64_t started = clock_realtime();
+	uint32_t pid = sys_getpid();
+	char path[PATH_ROOM], limits[512];
+	struct text limit = text_over(limits, sizeof(limits));
+	long error, fd;
+
+	log_forget();
+	explain_limit(&limit, bytes, because);
+	if (bytes < layout.rings_at) {
+		text_put(why, limits);
+		text_put(why, ", too little for any");
+		return false;
+	}
+	self.dir = dir_open(knobs->log, &error);
+	if (self.dir == NULL)
+		return give_up(why,
+			       error == -EINVAL ? RECORD_DIR_NAME
+				       " there is not ours: "
+						: "",
+			       error);
+	self.total = knobs->log_total;
+	if (!reserve(first))
+		return give_up(why, "MMGATE_LOG_TOTAL is reached: ", -ENOSPC);
+	fd = create(knobs->log, pid, started, path);
+	error = sys_failed(fd) ? fd : map((int)fd, &layout, first);
+	if (!sys_failed(fd))
+		sys_close((int)fd);
+	if (error != 0) {
+		if (!sys_failed(fd))
+			sys_unlinkat(AT_FDCWD, path);
+		add(&self.dir->allocated, -first);
+		return give_up(why, "", error);
+	}
+	set_up(&layout, about->start.ticks);
+	fill_header(&layout, knobs, about, started, pid, limits);
+	return true;
+}
+
+bool log_is_open(void)
+{
+	return self.header != NULL;
+}
+
+void log_forget(void)
+{
+	self.header = NULL;
+	self.dir = NULL;
+}
+
+/* --- in use --- */
+
+static bool prepare(uint32_t i)
+{
+	if (__atomic_load_n(&self.ready, __ATOMIC_ACQUIRE) >> i & 1)
+		return true;
+	if (!reserve(RECORD_STRIPE_BYTES))
+		return false;
+	if (populate(RECORD_HEADER_BYTES + i * (uint64_t)RECORD_STRIPE_BYTES,
+		     RECORD_STRIPE_BYTES) != 0) {
+		add(&self.dir->allocated, -RECORD_STRIPE_BYTES);
+		return false;
+	}
+	show_ring(i);
+	return true;
+}
+
+uint32_t log_thread(void)
+{
+	uint32_t i = (uint32_t)(add(&self.header->threads, 1) % self.stripes);
+
+	return prepare(i) ? i : 0;
+}
+
+/* No more room: the ring turns in what it has. */
+static void stop_growing(uint32_t i, uint64_t populated)
+{
+	store(&self.rings[i].capacity, power_of_two_below(populated));
+	show_ring(i);
+}
+
+/* Gets memory up to the chunk that holds `slot`.  Several threads may do so at
+ * the same time; populating twice does no harm. */
+static void grow(uint32_t i, uint64_t slot)
+{
+	struct ring *ring = &self.rings[i];
+	uint64_t populated = load(&ring->populated);
+	uint64_t target = (slot / RECORD_CHUNK_SLOTS + 1) * RECORD_CHUNK_SLOTS;
+	uint64_t bytes = (target - populated) * sizeof(struct record_event);
+	uint64_t at =
+		self.rings_at + (i * (uint64_t)self.ring_slots + populated) *
+					sizeof(struct record_event);
+
+	if (target <= populated)
+		return;
+	if (!reserve(bytes)) {
+		stop_growing(i, populated);
+		return;
+	}
+	if (populate(at, bytes) != 0) {
+		add(&self.dir->allocated, -bytes);
+		stop_growing(i, populated);
+		return;
+	}
+	if (__atomic_compare_exchange_n(&ring->populated, &populated, target,
+					false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED))
+		show_ring(i);
+	else
+		add(&self.dir->allocated, -bytes); /* counted by the other */
+}
+
+struct record_event *log_claim(uint32_t i, uint64_t *number)
+{
+	struct ring *ring = &self.rings[i];
+	struct record_stripe *stripe = log_stripe(i);
+	uint64_t n, capacity, slot;
+	struct record_event *event;
+
+	if (self.ring_slots == 0)
+		return NULL;
+	n = add(&stripe->head, 1);
+	for (;;) {
+		capacity = load(&ring->capacity);
+		if (capacity == 0) {
+			add(&stripe->lost_events, 1);
+			return NULL;
+		}
+		slot = n & (capacity - 1);
+		if (slot < __atomic_load_n(&ring->populated, __ATOMIC_ACQUIRE))
+			break;
+		grow(i, slot);
+	}
+	event = (struct record_event *)(self.base + self.rings_at) +
+		i * (uint64_t)self.ring_slots + slot;
+	/* From here to its seal the slot is nobody's. */
+	__atomic_store_n(&event->seq, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	*number = n;
+	return event;
+}
+
+void log_seal(struct record_event *event, uint64_t number)
+{
+	event->check = record_event_check(event);
+	__atomic_store_n(&event->seq, (uint32_t)(number + 1), __ATOMIC_RELEASE);
+}
+
+/* Every so often, more seldom the longer the process lives. */
+bool log_alive(uint64_t now)
+{
+	enum { MOST = 1 << 28 }; /* about a tenth of a second */
+	uint64_t due = load(&self.next_look), age = now - self.started;
+	struct record_header *h = self.header;
+
+	if (now < due ||
+	    !__atomic_compare_exchange_n(
+		    &self.next_look, &due,
+		    now + (age / 4 < MOST ? age / 4 + 65536 : MOST), false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return false;
+	/* In turn, so that a kill while one is written leaves the other. */
+	h->fresh[h->fresh[0].ns < h->fresh[1].ns ? 0 : 1] = clock_pair();
+	return true;
+}
+
+void log_opened(void)
+{
+	add(&self.header->opened, 1);
+}
+
+void log_end(void)
+{
+	self.header->end = clock_pair();
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wrap: every function that the library exports.
+ *
+ * Each is the whole function: there is no "real" one behind it, only the
+ * system call.  Where libc does more than the call, so does its wrapper.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "gate.h"
+#include "sys.h"
+
+#include "poison.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* A span for this call, entered. */
+#define ENTER(...)                                                             \
+	struct gate_span span = {.caller = __builtin_return_address(0),        \
+				 __VA_ARGS__};                                 \
+	gate_enter(&span)
+
+/* From the kernel's convention to C's; errno is touched on failure only. */
+static long edge(long result)
+{
+	if (!sys_failed(result))
+		return result;
+	errno = (int)-result;
+	return -1;
+}
+
+EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd,
+		  off_t offset)
+{
+	ENTER(.op = OP_MMAP, .addr = (uintptr_t)addr, .length = length,
+	      .arg = (uint32_t)prot, .flags = (uint32_t)flags, .fd = fd,
+	      .offset = (uint64_t)offset);
+	return (void *)edge(gate_leave(
+		&span, sys_mmap(addr, length, prot, flags, fd, offset)));
+}
+
+/* off_t has 64 bits on every architecture that sys.h knows. */
+EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int fd,
+		    off_t offset) __attribute__((alias("mmap")));
+
+EXPORT int munmap(void *addr, size_t length)
+{
+	ENTER(.op = OP_MUNMAP, .addr = (uintptr_t)addr, .length = length);
+	return (int)edge(gate_leave(&span, sys_munmap(addr, length)));
+}
+
+EXPORT int mprotect(void *addr, size_t length, int prot)
+{
+	ENTER(.op = OP_MPROTECT, .addr = (uintptr_t)addr, .length = length,
+	      .arg = (uint32_t)prot);
+	return (int)edge(gate_leave(&span, sys_mprotect(addr, length, prot)));
+}
+
+EXPORT int madvise(void *addr, size_t length, int advice)
+{
+	ENTER(.op = OP_MADVISE, .addr = (uintptr_t)addr, .length = length,
+	      .arg = (uint32_t)advice);
+	return (int)edge(gate_leave(&span, sys_madvise(addr, length, advice)));
+}
+
+/* Returns the error and leaves errno.  POSIX_MADV_DONTNEED must not lose data,
+ * which Linux's advice of that number does, so libc makes no call for it. */
+EXPORT int posix_madvise(void *addr, size_t length, int advice)
+{
+	if (advice == POSIX_MADV_DONTNEED)
+		return 0;
+	ENTER(.op = OP_MADVISE, .addr = (uintptr_t)addr, .length = length,
+	      .arg = (uint32_t)advice);
+	return (int)-gate_leave(&span, sys_madvise(addr, length, advice));
+}
+
+EXPORT void *mremap(void *addr, size_t old_length, size_t new_length, int flags,
+		    ...)
+{
+	void *new_addr = NULL;
+	va_list rest;
+
+	/* The argument is there only with this flag. */
+	if (flags & MREMAP_FIXED) {
+		va_start(rest, flags);
+		new_addr = va_arg(rest, void *);
+		va_end(rest);
+	}
+	ENTER(.op = OP_MREMAP, .addr = (uintptr_t)addr, .length = old_length,
+	      .arg = (uint32_t)new_length,
+	      .fd = (int32_t)((uint64_t)new_length >> 32),
+	      .flags = (uint32_t)flags, .offset = (uintptr_t)new_addr);
+	return (void *)edge(
+		gate_leave(&span, sys_mremap(addr, old_length, new_length,
+					     flags, new_addr)));
+}
+
+/* Without a key it is mprotect, on kernels without keys too. */
+EXPORT int pkey_mprotect(void *addr, size_t length, int prot, int key)
+{
+	if (key == -1)
+		return mprotect(addr, length, prot);
+	ENTER(.op = OP_PKEY_MPROTECT, .addr = (uintptr_t)addr, .length = length,
+	      .arg = (uint32_t)prot, .fd = key);
+	return (int)edge(
+		gate_leave(&span, sys_pkey_mprotect(addr, length, prot, key)));
+}
