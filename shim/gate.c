@@ -40,6 +40,7 @@
 enum {
 	OPEN_FACTOR = 100, /* a lock that hangs costs 1 % at most */
 	LONG_BYTES = 1 << 30,
+	LIVED_STEP = 1 << 20, /* ticks: how finely threads' time is counted */
 };
 
 /* What a thread carries; below 64 bytes, initial-exec, no destructor. */
@@ -48,7 +49,7 @@ struct thread {
 	uint32_t tid;
 	uint32_t stripe;
 	uint32_t inside; /* 1 + generation of the lock it holds or waits for */
-	uint64_t last;   /* ticks: end of its last call */
+	uint64_t lived;  /* ticks: its time is counted up to here */
 	uint64_t random;
 	uint64_t skip; /* events=every:N: calls to the next event */
 };
@@ -111,8 +112,8 @@ static uint32_t arrive(struct thread *t)
 	if (log_is_open()) {
 		t->tid = sys_gettid();
 		t->stripe = log_thread();
-		t->last = clock_ticks();
-		t->random = (t->last ^ (uint64_t)t->tid << 32) | 1;
+		t->lived = clock_ticks();
+		t->random = (t->lived ^ (uint64_t)t->tid << 32) | 1;
 	}
 	return self;
 }
@@ -213,7 +214,9 @@ static void take_lock(struct thread *t, struct gate_span *span)
 			&world_page.gate.locks[generation % WORLD_LOCKS],
 			&wait);
 		span->wake = wait.wake;
-		if (error == 0) {
+		if (error >= 0) {
+			if (error > 0)
+				span->entered = clock_ticks();
 			span->generation = generation;
 			span->outcome = OUTCOME_GATED;
 			return;
@@ -224,6 +227,7 @@ static void take_lock(struct thread *t, struct gate_span *span)
 		bypass = BYPASS_TIMEOUT;
 	}
 	span->outcome = (uint8_t)(OUTCOME_BYPASSED + bypass);
+	span->entered = clock_ticks();
 }
 
 static void give_back(struct thread *t, const struct gate_span *span)
@@ -241,16 +245,20 @@ static void give_back(struct thread *t, const struct gate_span *span)
 
 /* --- the record --- */
 
-static void add(uint64_t *p, uint64_t n)
+#define always_inline inline __attribute__((always_inline))
+
+static always_inline void add(uint64_t *p, uint64_t n)
 {
 	__atomic_fetch_add(p, n, __ATOMIC_RELAXED);
 }
 
-static void add_value(struct record_hist *h, uint64_t value)
+static always_inline void add_value(struct record_hist *h, uint64_t value)
 {
 	uint64_t max = __atomic_load_n(&h->max, __ATOMIC_RELAXED);
 
 	add(&h->bucket[record_bucket(value)], 1);
+	if (value == 0)
+		return; /* what most waits are */
 	add(&h->sum, value);
 	while (unlikely(value > max) &&
 	       !__atomic_compare_exchange_n(&h->max, &max, value, true,
@@ -356,6 +364,8 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 	struct record_op *op = &stripe->op[span->op];
 	struct measured m = {.result = result, .kind = EVENT_CALL};
 
+	if (unlikely(!log_need_op(t->stripe, span->op)))
+		return;
 	m.kernel = difference(stripe, span->entered, left);
 	if (span->outcome == OUTCOME_GATED) {
 		m.wait = difference(stripe, span->asked, span->entered);
@@ -363,15 +373,17 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 	} else if (unlikely(span->outcome >= OUTCOME_BYPASSED)) {
 		add(&op->bypassed[span->outcome - OUTCOME_BYPASSED], 1);
 	}
-	if (unlikely(span->wake != 0))
+	if (unlikely(span->wake != 0) && log_need_wake(t->stripe))
 		add_value(&stripe->wake, span->wake);
 	add_value(&op->kernel, m.kernel);
 	if (unlikely(sys_failed(result)))
 		add(&op->errors, 1);
 	else
 		add(&op->bytes, span->length);
-	add(&stripe->thread_ticks, difference(stripe, t->last, left));
-	t->last = left;
+	if (unlikely(left - t->lived >= LIVED_STEP)) {
+		add(&stripe->thread_ticks, difference(stripe, t->lived, left));
+		t->lived = left;
+	}
 	if (unlikely(log_alive(left)))
 		derive();
 	m.weight = event_weight(t, m.wait, m.kernel);
@@ -395,10 +407,8 @@ void gate_enter(struct gate_span *span)
 	span->outcome = OUTCOME_UNGATED;
 	span->asked = clock_ticks();
 	span->entered = span->asked;
-	if (config.gated >> span->op & 1) {
+	if (config.gated >> span->op & 1)
 		take_lock(t, span);
-		span->entered = clock_ticks();
-	}
 }
 
 long gate_leave(struct gate_span *span, long result)

@@ -43,7 +43,8 @@ void gate_init(const struct knobs *knobs);
  * leaves it alone.  Set by init.c, which knows the settings. */
 extern bool (*gate_new_process)(void);
 
-/* Takes the lock, as the settings say, and stamps the start. */
+/* Takes the lock, as the settings say, and stamps the start.  pre: the first
+ * fields of the span are set; the gate's own need not be. */
 void gate_enter(struct gate_span *span);
 
 /* Stamps the end, gives the lock back, then records.  Returns `result`. */

@@ -42,8 +42,9 @@ struct lock_wait {
 
 struct lock_kind {
 	const char *name;
-	/* 0: the caller holds it.  -ETIMEDOUT: it does not, the limit has
-	 * passed.  -EOWNERDEAD: it does not, the lock was abandoned. */
+	/* 0: the caller holds it, at once.  1: it holds it, after a wait.
+	 * -ETIMEDOUT: it does not, the limit has passed.  -EOWNERDEAD: it does
+	 * not, the lock was abandoned. */
 	int (*acquire)(struct lock *lock, struct lock_wait *wait);
 	void (*release)(struct lock *lock);
 };

@@ -40,7 +40,7 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 			return error;
 		error = lock_sleep(lock, CONTENDED, wait);
 	}
-	return 0;
+	return 1;
 }
 
 static void release(struct lock *lock)

@@ -50,8 +50,10 @@ static bool spin(struct lock *lock)
 
 static int acquire(struct lock *lock, struct lock_wait *wait)
 {
-	if (take(lock) || (lock_cpus > 1 && spin(lock)))
+	if (take(lock))
 		return 0;
+	if (lock_cpus > 1 && spin(lock))
+		return 1;
 	return lock_mutex.acquire(lock, wait);
 }
 

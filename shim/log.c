@@ -34,14 +34,14 @@ static struct {
 	struct record_dir *dir; /* shared by all logs of the directory */
 	uint64_t total;         /* MMGATE_LOG_TOTAL */
 	uint64_t rings_at;
-	uint64_t next_look; /* ticks when log_alive() compares the clocks */
-	uint64_t started;   /* ticks */
+	uint64_t started; /* ticks */
 	uint32_t stripes;
 	uint32_t ring_slots;
-	uint32_t ready; /* stripes with memory, a bit each */
 	bool all_there; /* the whole file has memory: no populating */
 	struct ring rings[RECORD_MAX_STRIPES];
 } self;
+
+struct log_hot log_hot;
 
 static uint64_t load(const uint64_t *p)
 {
@@ -303,6 +303,8 @@ static long map(int fd, const struct record_header *h, uint64_t first)
 		return at;
 	self.base = (char *)at;
 	self.all_there = false;
+	/* Without it a fault reads ahead, megabytes of holes on some disks. */
+	sys_madvise(self.base, h->file_bytes, MADV_RANDOM);
 	error = populate(0, first);
 	if (error == -EINVAL) {
 		error = reserve(h->file_bytes - first)
@@ -315,20 +317,13 @@ static long map(int fd, const struct record_header *h, uint64_t first)
 	return error;
 }
 
-struct record_stripe *log_stripe(uint32_t stripe)
-{
-	return (void *)(self.base + RECORD_HEADER_BYTES +
-			stripe * (uint64_t)RECORD_STRIPE_BYTES);
-}
-
-/* Tells readers how far ring `i` reaches; from then on the stripe counts. */
+/* Tells readers how far ring `i` reaches. */
 static void show_ring(uint32_t i)
 {
 	struct record_stripe *stripe = log_stripe(i);
 
 	store(&stripe->capacity, load(&self.rings[i].capacity));
 	store(&stripe->populated, load(&self.rings[i].populated));
-	__atomic_fetch_or(&self.ready, 1u << i, __ATOMIC_RELEASE);
 }
 
 static void copy(char *to, size_t size, const char *from)
@@ -402,15 +397,18 @@ static void set_up(const struct record_header *layout, uint64_t started)
 {
 	self.header = (struct record_header *)self.base;
 	self.rings_at = layout->rings_at;
-	self.next_look = 0;
+	log_hot.next_look = 0;
+	log_hot.stripes = self.base + RECORD_HEADER_BYTES;
 	self.started = started;
 	self.stripes = layout->stripes;
 	self.ring_slots = layout->ring_slots;
-	self.ready = 0;
 	for (uint32_t i = 0; i < self.stripes; i++) {
+		log_hot.ready[i] = self.all_there ? UINT32_MAX
+				   : i == 0       ? 1u << PART_HEAD
+						  : 0;
 		self.rings[i].capacity = self.ring_slots;
 		self.rings[i].populated = self.all_there ? self.ring_slots : 0;
-		if (self.all_there || i == 0)
+		if (log_has(i, PART_HEAD))
 			show_ring(i);
 	}
 }
@@ -422,7 +420,8 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 	uint64_t bytes = allowed_bytes(knobs->log_size, &because);
 	struct record_header layout =
 		lay_out(bytes, knobs->events != EVENTS_OFF);
-	uint64_t first = RECORD_HEADER_BYTES + RECORD_STRIPE_BYTES;
+	uint64_t first =
+		RECORD_HEADER_BYTES + offsetof(struct record_stripe, wake);
 	uint64_t started = clock_realtime();
 	uint32_t pid = sys_getpid();
 	char path[PATH_ROOM], limits[512];
@@ -461,30 +460,54 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 	return true;
 }
 
-bool log_is_open(void)
-{
-	return self.header != NULL;
-}
-
 void log_forget(void)
 {
+	log_hot.stripes = NULL;
 	self.header = NULL;
 	self.dir = NULL;
 }
 
 /* --- in use --- */
 
-static bool prepare(uint32_t i)
+/* Gets memory for a part of stripe `i` that lies at `at`. */
+static bool get_part(uint32_t i, unsigned part, const void *at, uint64_t bytes)
 {
-	if (__atomic_load_n(&self.ready, __ATOMIC_ACQUIRE) >> i & 1)
-		return true;
-	if (!reserve(RECORD_STRIPE_BYTES))
+	if (!reserve(bytes))
 		return false;
-	if (populate(RECORD_HEADER_BYTES + i * (uint64_t)RECORD_STRIPE_BYTES,
-		     RECORD_STRIPE_BYTES) != 0) {
-		add(&self.dir->allocated, -RECORD_STRIPE_BYTES);
+	if (populate((uint64_t)((const char *)at - self.base), bytes) != 0) {
+		add(&self.dir->allocated, -bytes);
 		return false;
 	}
+	__atomic_fetch_or(&log_hot.ready[i], 1u << part, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool log_get_op(uint32_t i, enum op op)
+{
+	const struct record_op *at = &log_stripe(i)->op[op];
+
+	if (get_part(i, op, at, sizeof(*at)))
+		return true;
+	add(&self.header->unrecorded, 1);
+	return false;
+}
+
+bool log_get_wake(uint32_t i)
+{
+	const struct record_stripe *s = log_stripe(i);
+
+	return get_part(i, PART_WAKE, &s->wake,
+			offsetof(struct record_stripe, op) -
+				offsetof(struct record_stripe, wake));
+}
+
+static bool get_head(uint32_t i)
+{
+	if (log_has(i, PART_HEAD))
+		return true;
+	if (!get_part(i, PART_HEAD, log_stripe(i),
+		      offsetof(struct record_stripe, wake)))
+		return false;
 	show_ring(i);
 	return true;
 }
@@ -493,7 +516,7 @@ uint32_t log_thread(void)
 {
 	uint32_t i = (uint32_t)(add(&self.header->threads, 1) % self.stripes);
 
-	return prepare(i) ? i : 0;
+	return get_head(i) ? i : 0;
 }
 
 /* No more room: the ring turns in what it has. */
@@ -564,22 +587,16 @@ struct record_event *log_claim(uint32_t i, uint64_t *number)
 	return event;
 }
 
-void log_seal(struct record_event *event, uint64_t number)
-{
-	event->check = record_event_check(event);
-	__atomic_store_n(&event->seq, (uint32_t)(number + 1), __ATOMIC_RELEASE);
-}
-
 /* Every so often, more seldom the longer the process lives. */
-bool log_alive(uint64_t now)
+bool log_compare_clocks(uint64_t now)
 {
 	enum { MOST = 1 << 28 }; /* about a tenth of a second */
-	uint64_t due = load(&self.next_look), age = now - self.started;
+	uint64_t due = load(&log_hot.next_look), age = now - self.started;
 	struct record_header *h = self.header;
 
 	if (now < due ||
 	    !__atomic_compare_exchange_n(
-		    &self.next_look, &due,
+		    &log_hot.next_look, &due,
 		    now + (age / 4 < MOST ? age / 4 + 65536 : MOST), false,
 		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return false;

@@ -35,29 +35,82 @@ struct log_about {
 bool log_open(const struct knobs *knobs, const struct log_about *about,
 	      struct text *why);
 
-bool log_is_open(void);
-
 /* Forgets the log without a trace in it: it is another process's. */
 void log_forget(void);
 
-/* Registers a thread: the number of its stripe, which is ready for use. */
+/* Registers a thread: the number of its stripe, whose head is ready. */
 uint32_t log_thread(void);
-struct record_stripe *log_stripe(uint32_t stripe);
 
 /* Gives the event number `*number` (from 0) in the stripe's ring and its slot;
  * NULL when it has no room.  The caller fills it and then seals it. */
 struct record_event *log_claim(uint32_t stripe, uint64_t *number);
-void log_seal(struct record_event *event, uint64_t number);
-
-/* Notes that the process lived at `now` (ticks).  True, now and then: the
- * clocks were compared anew, so what was derived from their ratio can be
- * refreshed. */
-bool log_alive(uint64_t now);
 
 /* Counts an opening of the gate. */
 void log_opened(void);
 
 /* exit() came this far. */
 void log_end(void);
+
+/* What every call needs, so that the functions below can be inline. */
+struct log_hot {
+	char *stripes;      /* NULL: no log */
+	uint64_t next_look; /* ticks: the clocks are due to be compared */
+	uint32_t ready[RECORD_MAX_STRIPES]; /* parts with memory, a bit each */
+};
+
+extern struct log_hot log_hot;
+
+/* The slow halves of the functions below. */
+bool log_get_op(uint32_t stripe, enum op op);
+bool log_get_wake(uint32_t stripe);
+bool log_compare_clocks(uint64_t now);
+
+static inline bool log_is_open(void)
+{
+	return log_hot.stripes != NULL;
+}
+
+static inline struct record_stripe *log_stripe(uint32_t stripe)
+{
+	return (void *)(log_hot.stripes + stripe * RECORD_STRIPE_BYTES);
+}
+
+/* Parts of a stripe, each with memory or without; the ops come first. */
+enum log_part { PART_WAKE = OP_COUNT, PART_HEAD };
+
+static inline bool log_has(uint32_t stripe, unsigned part)
+{
+	return __atomic_load_n(&log_hot.ready[stripe], __ATOMIC_ACQUIRE) >>
+		       part &
+	       1;
+}
+
+/* Gets memory for the figures of an op, or for `wake`, in a stripe; false when
+ * there is none (the call is then counted as unrecorded). */
+static inline bool log_need_op(uint32_t stripe, enum op op)
+{
+	return log_has(stripe, op) || log_get_op(stripe, op);
+}
+
+static inline bool log_need_wake(uint32_t stripe)
+{
+	return log_has(stripe, PART_WAKE) || log_get_wake(stripe);
+}
+
+/* Notes that the process lived at `now` (ticks).  True, now and then: the
+ * clocks were compared anew, so what was derived from their ratio can be
+ * refreshed. */
+static inline bool log_alive(uint64_t now)
+{
+	return now >= __atomic_load_n(&log_hot.next_look, __ATOMIC_RELAXED) &&
+	       log_compare_clocks(now);
+}
+
+/* Makes a filled event valid. */
+static inline void log_seal(struct record_event *event, uint64_t number)
+{
+	event->check = record_event_check(event);
+	__atomic_store_n(&event->seq, (uint32_t)(number + 1), __ATOMIC_RELEASE);
+}
 
 #endif

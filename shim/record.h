@@ -95,23 +95,27 @@ struct record_op {
 	uint64_t spare[3];
 	struct record_hist kernel;
 	struct record_hist wait;
+	uint64_t fill[116];
 };
 
-/* The share of the threads that hash to one stripe. */
+/*
+ * The share of the threads that hash to one stripe.  Its parts, the head, wake
+ * and each op, are whole pages, and get memory when they are first used.
+ */
 struct record_stripe {
 	uint64_t head; /* events ever begun in this stripe's ring */
 	/* Events stop growing the ring here (a power of two); ring_slots at
 	 * first, less when the room ran out. */
 	uint64_t capacity;
 	uint64_t populated;    /* slots that have memory behind them */
-	uint64_t thread_ticks; /* from each call's end to the next one's end,
-				* summed over threads: time lived */
+	uint64_t thread_ticks; /* from each thread's first call to its last
+				* one, summed: time lived */
 	uint64_t clamped;      /* negative time differences set to 0 */
 	uint64_t lost_events;  /* had no room at all */
-	uint64_t spare[26];
+	uint64_t fill_head[506];
 	struct record_hist wake;
+	uint64_t fill_wake[318];
 	struct record_op op[OP_COUNT];
-	uint64_t fill[74]; /* to whole 4 KiB pages */
 };
 
 /* What an event is about. */
@@ -222,7 +226,8 @@ struct record_header {
 	struct record_pair end;      /* exit() came this far */
 	uint64_t threads;            /* threads that ever made a call */
 	uint64_t opened;             /* times the gate opened */
-	uint64_t spare[8];
+	uint64_t unrecorded;         /* calls that found no room at all */
+	uint64_t spare[7];
 	char comm[16];
 	char exe[1024];      /* target of /proc/self/exe, or empty */
 	char settings[2048]; /* effective ones, "name=value\n" each */
@@ -261,9 +266,9 @@ struct record_dir {
 #define RECORD_RING_CHUNK (RECORD_CHUNK_SLOTS * sizeof(struct record_event))
 
 _Static_assert(sizeof(struct record_hist) == 16 + 8 * RECORD_BUCKETS, "hist");
-_Static_assert(sizeof(struct record_op) % 8 == 0, "op");
-_Static_assert(offsetof(struct record_stripe, wake) == 256, "wake");
-_Static_assert(sizeof(struct record_stripe) % 4096 == 0, "stripe");
+_Static_assert(sizeof(struct record_op) == 5 * 4096, "op");
+_Static_assert(offsetof(struct record_stripe, wake) == 4096, "wake");
+_Static_assert(offsetof(struct record_stripe, op) == 4 * 4096, "ops");
 _Static_assert(sizeof(struct record_event) == 96, "event");
 _Static_assert(offsetof(struct record_event, seq) == 88, "seq");
 _Static_assert(RECORD_RING_CHUNK % 4096 == 0, "chunk");
@@ -271,8 +276,11 @@ _Static_assert(sizeof(struct record_pair) == 24, "pair");
 _Static_assert(offsetof(struct record_header, comm) == 264, "comm");
 _Static_assert(sizeof(struct record_header) <= RECORD_HEADER_BYTES, "header");
 _Static_assert(sizeof(struct record_dir) == 4096, "dir");
-/* A short-lived child costs at most 256 KiB. */
-_Static_assert(RECORD_HEADER_BYTES + RECORD_STRIPE_BYTES + RECORD_RING_CHUNK <=
+/* A short-lived child (one thread, so nobody to wake it) costs at most 256 KiB,
+ * even if it uses every op. */
+_Static_assert(RECORD_HEADER_BYTES + offsetof(struct record_stripe, wake) +
+			       OP_COUNT * sizeof(struct record_op) +
+			       RECORD_RING_CHUNK <=
 		       256 * 1024,
 	       "short-lived child");
 

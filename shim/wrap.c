@@ -17,10 +17,18 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* A span for this call, entered. */
-#define ENTER(...)                                                             \
-	struct gate_span span = {.caller = __builtin_return_address(0),        \
-				 __VA_ARGS__};                                 \
+/* A span for this call, entered.  Each field by its own store: an initialiser
+ * would clear the gate's own too, by a slow string instruction. */
+#define ENTER(op_, addr_, length_, arg_, flags_, fd_, offset_)                 \
+	struct gate_span span;                                                 \
+	span.op = (op_);                                                       \
+	span.caller = __builtin_return_address(0);                             \
+	span.addr = (uintptr_t)(addr_);                                        \
+	span.length = (length_);                                               \
+	span.arg = (uint32_t)(arg_);                                           \
+	span.flags = (uint32_t)(flags_);                                       \
+	span.fd = (fd_);                                                       \
+	span.offset = (uint64_t)(offset_);                                     \
 	gate_enter(&span)
 
 /* From the kernel's convention to C's; errno is touched on failure only. */
@@ -35,9 +43,7 @@ static long edge(long result)
 EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd,
 		  off_t offset)
 {
-	ENTER(.op = OP_MMAP, .addr = (uintptr_t)addr, .length = length,
-	      .arg = (uint32_t)prot, .flags = (uint32_t)flags, .fd = fd,
-	      .offset = (uint64_t)offset);
+	ENTER(OP_MMAP, addr, length, prot, flags, fd, offset);
 	return (void *)edge(gate_leave(
 		&span, sys_mmap(addr, length, prot, flags, fd, offset)));
 }
@@ -48,21 +54,19 @@ EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int fd,
 
 EXPORT int munmap(void *addr, size_t length)
 {
-	ENTER(.op = OP_MUNMAP, .addr = (uintptr_t)addr, .length = length);
+	ENTER(OP_MUNMAP, addr, length, 0, 0, 0, 0);
 	return (int)edge(gate_leave(&span, sys_munmap(addr, length)));
 }
 
 EXPORT int mprotect(void *addr, size_t length, int prot)
 {
-	ENTER(.op = OP_MPROTECT, .addr = (uintptr_t)addr, .length = length,
-	      .arg = (uint32_t)prot);
+	ENTER(OP_MPROTECT, addr, length, prot, 0, 0, 0);
 	return (int)edge(gate_leave(&span, sys_mprotect(addr, length, prot)));
 }
 
 EXPORT int madvise(void *addr, size_t length, int advice)
 {
-	ENTER(.op = OP_MADVISE, .addr = (uintptr_t)addr, .length = length,
-	      .arg = (uint32_t)advice);
+	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
 	return (int)edge(gate_leave(&span, sys_madvise(addr, length, advice)));
 }
 
@@ -72,8 +76,7 @@ EXPORT int posix_madvise(void *addr, size_t length, int advice)
 {
 	if (advice == POSIX_MADV_DONTNEED)
 		return 0;
-	ENTER(.op = OP_MADVISE, .addr = (uintptr_t)addr, .length = length,
-	      .arg = (uint32_t)advice);
+	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
 	return (int)-gate_leave(&span, sys_madvise(addr, length, advice));
 }
 
@@ -89,10 +92,8 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t new_length, int flags,
 		new_addr = va_arg(rest, void *);
 		va_end(rest);
 	}
-	ENTER(.op = OP_MREMAP, .addr = (uintptr_t)addr, .length = old_length,
-	      .arg = (uint32_t)new_length,
-	      .fd = (int32_t)((uint64_t)new_length >> 32),
-	      .flags = (uint32_t)flags, .offset = (uintptr_t)new_addr);
+	ENTER(OP_MREMAP, addr, old_length, new_length, flags,
+	      (int32_t)((uint64_t)new_length >> 32), (uintptr_t)new_addr);
 	return (void *)edge(
 		gate_leave(&span, sys_mremap(addr, old_length, new_length,
 					     flags, new_addr)));
@@ -103,8 +104,7 @@ EXPORT int pkey_mprotect(void *addr, size_t length, int prot, int key)
 {
 	if (key == -1)
 		return mprotect(addr, length, prot);
-	ENTER(.op = OP_PKEY_MPROTECT, .addr = (uintptr_t)addr, .length = length,
-	      .arg = (uint32_t)prot, .fd = key);
+	ENTER(OP_PKEY_MPROTECT, addr, length, prot, 0, key, 0);
 	return (int)edge(
 		gate_leave(&span, sys_pkey_mprotect(addr, length, prot, key)));
 }
