@@ -12,8 +12,9 @@ Q := $(if $(V),,@)
 # `make check-layers` holds them to it.
 SHIM_LAYERS := poison sys mem text ops record knobs diag elf clock lock \
 	lock_none lock_mutex lock_spin locks world log gate wrap init
-TOOL_LAYERS := cmd die utf8 units opts table json hist log stats launch \
-	preflight cmd_run cmd_report cmd_export cmd_doctor main
+TOOL_LAYERS := cmd die utf8 units output opts table json hist source merge log \
+	log_dir report report_json report_text stats rundir launch preflight \
+	cmd_run cmd_report cmd_export cmd_doctor main
 # What tools/ may use of shim/.
 SHARED := text ops record knobs
 
@@ -23,7 +24,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 $(WARN) $(EXTRA) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-override CPPFLAGS += -MMD -MP -DMMGATE_VERSION='"$(VERSION)"'
+override CPPFLAGS += -D_GNU_SOURCE -MMD -MP -DMMGATE_VERSION='"$(VERSION)"'
 MACHINE := $(shell $(CC) -dumpmachine)
 # In the program's threads: no vector registers to save, nothing of libc's that
 # needs its start, no thread-local data that allocates.
@@ -71,7 +72,7 @@ $(BUILD)/tools/shim-%.o: shim/%.c Makefile
 
 $(BUILD)/tools/%.o: tools/%.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Ishim -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -iquote shim -c -o $@ $<
 
 $(BUILD)/%.o: %.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)

@@ -5,7 +5,6 @@
  * Each is the whole function: there is no "real" one behind it, only the
  * system call.  Where libc does more than the call, so does its wrapper.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>

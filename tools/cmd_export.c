@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE 1
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cmd.h"
+#include "die.h"
+#include "json.h"
+#include "log.h"
+#include "opts.h"
+#include "output.h"
+
+/* --- an event as columns --- */
+
+enum field {
+	FIELD_LENGTH = 1,
+	FIELD_ARG = 2,
+	FIELD_FLAGS = 4,
+	FIELD_FD = 8,
+	FIELD_OFFSET = 16,
+	FIELD_MAPS = 32, /* the result is an address */
+};
+
+/* What the kernel call has; every one has an address. */
+static const unsigned char fields[OP_COUNT] = {
+	[OP_MMAP] = FIELD_LENGTH | FIELD_ARG | FIELD_FLAGS | FIELD_FD |
+		    FIELD_OFFSET | FIELD_MAPS,
+	[OP_MUNMAP] = FIELD_LENGTH,
+	[OP_MPROTECT] = FIELD_LENGTH | FIELD_ARG,
+	[OP_MADVISE] = FIELD_LENGTH | FIELD_ARG,
+	[OP_MREMAP] = FIELD_LENGTH | FIELD_ARG | FIELD_FLAGS | FIELD_OFFSET |
+		      FIELD_MAPS,
+	[OP_BRK] = FIELD_MAPS,
+	/* fd is the key. */
+	[OP_PKEY_MPROTECT] = FIELD_LENGTH | FIELD_ARG | FIELD_FD,
+};
+
+/* An event as its columns show it. */
+struct row {
+	const struct log_event *event;
+	uint32_t pid;
+	unsigned fields;
+	uint64_t arg;
+	bool offset_is_address;
+	int error;
+	bool gated;
+};
+
+static struct row row_of(const struct log_event *event, uint32_t pid)
+{
+	const struct record_event *e = &event->raw;
+	struct row row = {
+		.event = event,
+		.pid = pid,
+		.fields = fields[e->op],
+		.arg = e->arg,
+		.error = e->result < 0 && e->result >= -4095 ? (int)-e->result
+							     : 0,
+		.gated = e->outcome == OUTCOME_GATED,
+	};
+
+	if (e->op == OP_MREMAP) {
+		row.arg |= (uint64_t)(uint32_t)e->fd << 32;
+		row.offset_is_address = true;
+		if (!(e->flags & MREMAP_FIXED))
+			row.fields &= ~(unsigned)FIELD_OFFSET;
+	}
+	return row;
+}
+
+/* --- csv: printf would take most of the time --- */
+
+static const char csv_head[] =
+	"time_ns,pid,tid,op,addr,length,arg,flags,fd,offset,result,error,"
+	"wait_ns,kernel_ns,caller,stack\n";
+
+/* A line being written; its longest is far below the size. */
+struct line {
+	char *at;
+	char text[512];
+};
+
+static void put_comma(struct line *line)
+{
+	*line->at++ = ',';
+}
+
+static void put_u64(struct line *line, uint64_t value)
+{
+	char digits[20];
+	int n = 0;
+
+	do
+		digits[n++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (n > 0)
+		*line->at++ = digits[--n];
+}
+
+static void put_i64(struct line *line, int64_t value)
+{
+	if (value < 0)
+		*line->at++ = '-';
+	put_u64(line, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+static void put_hex(struct line *line, uint64_t value)
+{
+	int shift = value ? (63 - __builtin_clzll(value)) / 4 * 4 : 0;
+
+	*line->at++ = '0';
+	*line->at++ = 'x';
+	for (; shift >= 0; shift -= 4)
+		*line->at++ = "0123456789abcdef"[value >> shift & 15];
+}
+
+static void put_word(struct line *line, const char *word)
+{
+	line->at = stpcpy(line->at, word);
+}
+
+static void put_arguments(struct line *line, const struct row *row)
+{
+	const struct record_event *e = &row->event->raw;
+
+	put_hex(line, e->addr);
+	put_comma(line);
+	if (row->fields & FIELD_LENGTH)
+		put_u64(line, e->length);
+	put_comma(line);
+	if (row->fields & FIELD_ARG)
+		put_u64(line, row->arg);
+	put_comma(line);
+	if (row->fields & FIELD_FLAGS)
+		put_u64(line, e->flags);
+	put_comma(line);
+	if (row->fields & FIELD_FD)
+		put_i64(line, e->fd);
+	put_comma(line);
+	if (row->fields & FIELD_OFFSET) {
+		if (row->offset_is_address)
+			put_hex(line, e->offset);
+		else
+			put_u64(line, e->offset);
+	}
+}
+
+static void put_result(struct line *line, const struct row *row)
+{
+	const struct record_event *e = &row->event->raw;
+
+	if (row->error)
+		put_word(line, "-1");
+	else if (row->fields & FIELD_MAPS)
+		put_hex(line, (uint64_t)e->result);
+	else
+		put_i64(line, e->result);
+	put_comma(line);
+	put_u64(line, (unsigned)row->error);
+}
+
+static void put_times(struct line *line, const struct row *row)
+{
+	if (row->gated)
+		put_u64(line, row->event->wait_ns);
+	put_comma(line);
+	put_u64(line, row->event->kernel_ns);
+}
+
+static void csv_row(const struct row *row, FILE *out)
+{
+	const struct record_event *e = &row->event->raw;
+	struct line line;
+
+	if (e->kind != EVENT_CALL)
+		return;
+	line.at = line.text;
+	put_u64(&line, row->event->time_ns);
+	put_comma(&line);
+	put_u64(&line, row->pid);
+	put_comma(&line);
+	put_u64(&line, e->tid);
+	put_comma(&line);
+	put_word(&line, op_name(e->op));
+	put_comma(&line);
+	put_arguments(&line, row);
+	put_comma(&line);
+	put_result(&line, row);
+	put_comma(&line);
+	put_times(&line, row);
+	put_comma(&line);
+	if (e->caller)
+		put_hex(&line, e->caller);
+	put_comma(&line);
+	put_word(&line, "\n");
+	fwrite(line.text, 1, (size_t)(line.at - line.text), out);
+}
+
+/* --- jsonl --- */
+
+static void json_arguments(struct json *j, const struct row *row)
+{
+	const struct record_event *e = &row->event->raw;
+
+	json_hex(j, "addr", e->addr);
+	if (row->fields & FIELD_LENGTH)
+		json_u64(j, "length", e->length);
+	if (row->fields & FIELD_ARG)
+		json_u64(j, "arg", row->arg);
+	if (row->fields & FIELD_FLAGS)
+		json_u64(j, "flags", e->flags);
+	if (row->fields & FIELD_FD)
+		json_i64(j, "fd", e->fd);
+	if (row->fields & FIELD_OFFSET) {
+		if (row->offset_is_address)
+			json_hex(j, "offset", e->offset);
+		else
+			json_u64(j, "offset", e->offset);
+	}
+}
+
+static void json_result(struct json *j, const struct row *row)
+{
+	const struct record_event *e = &row->event->raw;
+
+	if (row->error)
+		json_i64(j, "result", -1);
+	else if (row->fields & FIELD_MAPS)
+		json_hex(j, "result", (uint64_t)e->result);
+	else
+		json_i64(j, "result", e->result);
+	json_i64(j, "error", row->error);
+}
+
+static void json_outcome(struct json *j, const struct record_event *e)
+{
+	if (e->outcome == OUTCOME_UNGATED)
+		return;
+	if (e->outcome == OUTCOME_GATED)
+		json_bool(j, "gated", true);
+	else
+		json_string(j, "bypassed",
+			    log_bypass_name(e->outcome - OUTCOME_BYPASSED));
+}
+
+static void json_call(struct json *j, const struct row *row)
+{
+	const struct record_event *e = &row->event->raw;
+
+	json_arguments(j, row);
+	json_result(j, row);
+	json_outcome(j, e);
+	if (row->gated)
+		json_u64(j, "wait_ns", row->event->wait_ns);
+	json_u64(j, "kernel_ns", row->event->kernel_ns);
+	if (e->caller)
+		json_hex(j, "caller", e->caller);
+	json_u64(j, "weight", e->weight);
+}
+
+static void jsonl_row(const struct row *row, FILE *out)
+{
+	const struct record_event *e = &row->event->raw;
+	struct json j = json_to(out, false);
+
+	json_open(&j, NULL, '{');
+	json_u64(&j, "time_ns", row->event->time_ns);
+	json_u64(&j, "pid", row->pid);
+	json_u64(&j, "tid", e->tid);
+	json_string(&j, "op", op_name(e->op));
+	if (e->kind == EVENT_CALL) {
+		json_call(&j, row);
+	} else {
+		json_string(&j, "event", "gate opened");
+		json_u64(&j, "wait_ns", row->event->wait_ns);
+	}
+	json_close(&j);
+}
+
+/* --- the command --- */
+
+/* Without `row` it is known and refused until it is built. */
+struct format {
+	const char *name;
+	const char *head;
+	void (*row)(const struct row *row, FILE *out);
+};
+
+static const struct format formats[] = {
+	{"csv", csv_head, csv_row}, {"jsonl", "", jsonl_row},
+	{"chrome", NULL, NULL},     {"folded", NULL, NULL},
+	{"prometheus", NULL, NULL}, {NULL, NULL, NULL},
+};
+
+struct export
+{
+	const struct format *format;
+	const char *output;
+	FILE *out;
+	uint32_t pid;
+};
+
+enum { OPT_FORMAT = 256, OPT_NAMES };
+
+static const struct option longs[] = {
+	{"format", required_argument, NULL, OPT_FORMAT},
+	{"names", no_argument, NULL, OPT_NAMES},
+	{NULL, 0, NULL, 0},
+};
+
+static const struct format *find_format(const char *name)
+{
+	const struct format *f;
+
+	for (f = formats; f->name; f++)
+		if (!strcmp(f->name, name))
+			break;
+	if (!f->name)
+		die(EXIT_USAGE, "--format %s: accepted are csv and jsonl",
+		    name);
+	if (!f->row)
+		die(EXIT_USAGE, "--format %s: not in this version", name);
+	return f;
+}
+
+static const char *parse(struct export *x, int argc, char **argv)
+{
+	int option;
+
+	while ((option = opts_next(argc, argv, ":o:", longs)) != -1)
+		if (option == OPT_FORMAT)
+			x->format = find_format(optarg);
+		else if (option == 'o')
+			x->output = optarg;
+		else
+			die(EXIT_USAGE, "--names: not in this version");
+	if (!x->format)
+		die(EXIT_USAGE, "export needs --format csv or --format jsonl");
+	return output_directory(argc, argv);
+}
+
+static int write_event(void *context, const struct log_event *event)
+{
+	const struct export *x = context;
+	struct row row = row_of(event, x->pid);
+
+	x->format->row(&row, x->out);
+	/* A full disk or a closed pipe: no use in going on. */
+	return ferror(x->out);
+}
+
+static int run(int argc, char **argv)
+{
+	struct export x = {0};
+	struct log_dir *dir = log_dir_open(parse(&x, argc, argv));
+	int status = dir->broken > 0 ? EXIT_FAILED : EXIT_DONE;
+	size_t i;
+
+	x.out = output_open(x.output);
+	fputs(x.format->head, x.out);
+	for (i = 0; i < dir->count && !ferror(x.out); i++) {
+		x.pid = log_process(dir->logs[i])->pid;
+		if (log_each_event(dir->logs[i], write_event, &x))
+			status = EXIT_FAILED;
+	}
+	output_close(x.out, x.output);
+	log_dir_close(dir);
+	return status;
+}
+
+const struct command cmd_export = {
+	.name = "export",
+	.summary = "gives single calls to other programs",
+	.synopsis = "export [DIR] --format csv|jsonl [-o FILE]",
+	.help = "Writes the events in DIR (default " OUTPUT_DIRECTORY "), one "
+		"call a line, oldest first in each\n"
+		"process, the processes one after the other by start.\n"
+		"\n"
+		"  --format csv    columns time_ns,pid,tid,op,addr,length,arg,"
+		"flags,fd,offset,result,\n"
+		"                  error,wait_ns,kernel_ns,caller,stack; what "
+		"a call does not have\n"
+		"                  is empty, and wait_ns is when it took no "
+		"lock\n"
+		"  --format jsonl  the same names in an object a line; also "
+		"weight (calls that the\n"
+		"                  event stands for), gated or bypassed, and "
+		"each opening of the gate\n"
+		"  -o FILE         write to FILE, not to standard output\n"
+		"\n"
+		"time_ns is CLOCK_MONOTONIC at entry.  arg is the protection "
+		"or advice, of mremap the\n"
+		"new length; offset is mremap's new address, and fd is "
+		"pkey_mprotect's key.  A failed\n"
+		"call has result -1 and the number in error.\n"
+		"\n"
+		"Example: the ten calls that took longest\n"
+		"  mmgate export --format csv | sort -t, -k14,14nr | head\n",
+	.run = run,
+};

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "die.h"
+#include "opts.h"
+#include "output.h"
+#include "report.h"
+#include "text.h"
+
+/* A value that an option takes.  Without `write` (of a format) it is known and
+ * refused until it is built. */
+struct view {
+	const char *name;
+	void (*write)(const struct report *report, FILE *out);
+};
+
+static const struct view formats[] = {
+	{"text", report_text},
+	{"json", report_json},
+	{"html", NULL},
+	{NULL, NULL},
+};
+
+/* By call is what both formats show so far. */
+static const char *const groupings[] = {"call", "site",    "thread",
+					"size", "library", NULL};
+
+struct request {
+	const char *directory;
+	const char *process;
+	const char *output;
+	const struct view *format;
+};
+
+enum { OPT_BY = 256, OPT_PROCESS, OPT_FORMAT, OPT_LATER };
+
+static const struct option longs[] = {
+	{"by", required_argument, NULL, OPT_BY},
+	{"process", required_argument, NULL, OPT_PROCESS},
+	{"format", required_argument, NULL, OPT_FORMAT},
+	{"since", required_argument, NULL, OPT_LATER},
+	{"until", required_argument, NULL, OPT_LATER},
+	{"worst", required_argument, NULL, OPT_LATER},
+	{"diff", required_argument, NULL, OPT_LATER},
+	{NULL, 0, NULL, 0},
+};
+
+/* --- what is asked for --- */
+
+static const struct view *find_format(const char *name)
+{
+	const struct view *f;
+
+	for (f = formats; f->name; f++)
+		if (!strcmp(f->name, name))
+			break;
+	if (!f->name)
+		die(EXIT_USAGE, "--format %s: accepted are text and json",
+		    name);
+	if (!f->write)
+		die(EXIT_USAGE, "--format %s: not in this version", name);
+	return f;
+}
+
+static void check_grouping(const char *name)
+{
+	size_t i;
+
+	for (i = 0; groupings[i]; i++)
+		if (!strcmp(groupings[i], name))
+			break;
+	if (!groupings[i])
+		die(EXIT_USAGE, "--by %s: accepted is call", name);
+	if (i > 0)
+		die(EXIT_USAGE, "--by %s: not in this version", name);
+}
+
+static void take_option(struct request *r, int option)
+{
+	switch (option) {
+	case OPT_BY:
+		check_grouping(optarg);
+		break;
+	case OPT_PROCESS:
+		r->process = optarg;
+		break;
+	case OPT_FORMAT:
+		r->format = find_format(optarg);
+		break;
+	case 'o':
+		r->output = optarg;
+		break;
+	case OPT_LATER:
+		die(EXIT_USAGE,
+		    "report --since, --until, --worst, --diff: not in this "
+		    "version");
+	}
+}
+
+static struct request parse(int argc, char **argv)
+{
+	struct request r = {.format = &formats[0]};
+	int option;
+
+	while ((option = opts_next(argc, argv, ":o:", longs)) != -1)
+		take_option(&r, option);
+	r.directory = output_directory(argc, argv);
+	return r;
+}
+
+/* --- which processes --- */
+
+static bool is_wanted(const struct log_process *p, const char *wanted)
+{
+	uint64_t pid;
+
+	if (!wanted)
+		return true;
+	if (!text_parse_u64(wanted, strlen(wanted), &pid) && pid == p->pid)
+		return true;
+	return text_glob(wanted, strlen(wanted), p->image);
+}
+
+static void select_processes(struct report *report, const char *wanted)
+{
+	const struct log_process *p;
+	size_t i;
+
+	report->processes =
+		xcalloc(report->dir->count, sizeof(*report->processes));
+	for (i = 0; i < report->dir->count; i++) {
+		p = log_process(report->dir->logs[i]);
+		if (is_wanted(p, wanted))
+			report->processes[report->count++] = p;
+	}
+	if (report->count == 0 && report->dir->count > 0)
+		die(EXIT_FAILED,
+		    "--process %s: none of the %zu processes in %s has this "
+		    "image name or number",
+		    wanted, report->dir->count, report->dir->path);
+}
+
+static int run(int argc, char **argv)
+{
+	struct request r = parse(argc, argv);
+	struct log_dir *dir = log_dir_open(r.directory);
+	struct report report = {.dir = dir};
+	int status = dir->broken > 0 ? EXIT_FAILED : EXIT_DONE;
+	FILE *out;
+
+	select_processes(&report, r.process);
+	out = output_open(r.output);
+	r.format->write(&report, out);
+	output_close(out, r.output);
+	free(report.processes);
+	log_dir_close(dir);
+	return status;
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.summary = "says where the time of a run went",
+	.synopsis = "report [DIR] [--process NAME] [--format text|json] "
+		    "[-o FILE]",
+	.help = "Reads the logs in DIR (default " OUTPUT_DIRECTORY "), worst "
+		"process and worst call first.\n"
+		"DIR may be in use: the figures are those of the moment.\n"
+		"\n"
+		"  --by call           the rows: one per kind of call\n"
+		"  --process NAME      only processes whose image name matches "
+		"the pattern NAME\n"
+		"                      (* and ?), or whose number it is\n"
+		"  --format text|json  for people (default), or for programs\n"
+		"  -o FILE             write to FILE, not to standard output\n"
+		"\n"
+		"Exit status: 0; 1 when a log could not be read (the others "
+		"are reported) or nothing\n"
+		"matches; 2 usage.\n"
+		"\n"
+		"Example: the worst waits of one program of many, for jq\n"
+		"  mmgate report --process 'clam*' --format json | jq "
+		"'.processes[].calls'\n",
+	.run = run,
+};

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "die.h"
+#include "launch.h"
+#include "log.h"
+#include "opts.h"
+#include "preflight.h"
+#include "rundir.h"
+#include "stats.h"
+#include "units.h"
+
+#define DEFAULT_DIR "mmgate.out"
+
+enum { OPT_QUIET = 1, OPT_DRY_RUN, OPT_FORCE, OPT_KEEP_RAW, OPT_HELP };
+
+static const struct option own_options[] = {
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
+	{"force", no_argument, NULL, OPT_FORCE},
+	{"keep-raw", no_argument, NULL, OPT_KEEP_RAW},
+	{"help", no_argument, NULL, OPT_HELP},
+	{0},
+};
+
+struct run {
+	struct opts_settings settings;
+	bool quiet, dry_run, force;
+	struct preflight preflight;
+	struct rundir dir;
+	struct launch launch;
+	struct record_dir info;
+};
+
+static void take_option(struct run *run, int option)
+{
+	switch (option) {
+	case OPT_QUIET:
+		run->quiet = true;
+		break;
+	case OPT_DRY_RUN:
+		run->dry_run = true;
+		break;
+	case OPT_FORCE:
+		run->force = true;
+		break;
+	case OPT_KEEP_RAW:
+		die(EXIT_USAGE, "run: --keep-raw: not in this version, which "
+				"copies no stacks");
+	case OPT_HELP:
+		opts_print_help(&cmd_run);
+		finish_stdout();
+		exit(EXIT_DONE);
+	default:
+		opts_settings_option(&run->settings, (size_t)opts_knob(option),
+				     optarg);
+	}
+}
+
+static char **parse(struct run *run, int argc, char **argv)
+{
+	struct option *longs = opts_longs_with_knobs(own_options);
+	char *shorts = opts_shorts_with_knobs("+:");
+	int option;
+
+	opts_settings_init(&run->settings);
+	opts_settings_environment(&run->settings);
+	while ((option = opts_next(argc, argv, shorts, longs)) != -1)
+		take_option(run, option);
+	free(longs);
+	free(shorts);
+	if (argv[optind] == NULL)
+		die(EXIT_USAGE, "run: which command? mmgate run [options] -- "
+				"CMD ARG...");
+	return argv + optind;
+}
+
+static void check_command(struct run *run, const char *command,
+			  const char *library)
+{
+	struct preflight *p = &run->preflight;
+
+	preflight_check(p, command, library);
+	if (p->status != EXIT_DONE &&
+	    !(p->status == EXIT_NOT_GATED && run->force))
+		die(p->status, "%s%s", p->reason,
+		    p->status == EXIT_NOT_GATED ? " (--force runs it anyway)"
+						: "");
+	if (run->quiet)
+		return;
+	if (p->status != EXIT_DONE)
+		warn("runs without the library: %s", p->reason);
+	for (size_t i = 0; i < p->note_count; i++)
+		warn("note: %s", p->notes[i]);
+}
+
+/* The logs go to the directory by its absolute name: the program may change
+ * its own. */
+static void check_directory(struct run *run)
+{
+	struct opts_settings *settings = &run->settings;
+	const char *path = settings->knobs.log;
+
+	rundir_check(&run->dir, path != NULL ? path : DEFAULT_DIR);
+	for (size_t i = 0; i < knob_count(); i++)
+		if (strcmp(knob_at(i)->variable, "MMGATE_LOG") == 0)
+			opts_settings_option(settings, i, run->dir.path);
+}
+
+/* Everything that can be refused is refused here, before anything is made. */
+static void prepare(struct run *run, char **command)
+{
+	char why[512], *library = launch_library(why), *preload;
+
+	if (library == NULL)
+		die(EXIT_USAGE, "%s", why);
+	check_command(run, command[0], library);
+	check_directory(run);
+	run->launch.path = run->preflight.path;
+	run->launch.argv = command;
+	preload = launch_preload(library, run->preflight.runtimes,
+				 getenv("LD_PRELOAD"));
+	run->launch.variables = launch_variables(&run->settings, preload);
+	free(preload);
+	free(library);
+}
+
+/* As a shell would take it back. */
+static void put_word(const char *word)
+{
+	const char *plain = "abcdefghijklmnopqrstuvwxyz"
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-";
+
+	if (*word != '\0' && word[strspn(word, plain)] == '\0') {
+		fputs(word, stdout);
+		return;
+	}
+	putchar('\'');
+	for (; *word != '\0'; word++)
+		if (*word == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*word);
+	putchar('\'');
+}
+
+static int show(const struct run *run)
+{
+	static const char *const states[] = {
+		[RUNDIR_NEW] = "would be made",
+		[RUNDIR_EMPTY] = "is empty and would be used",
+		[RUNDIR_EARLIER] = "would be renamed",
+	};
+
+	for (char **v = run->launch.variables; *v != NULL; v++)
+		puts(*v);
+	printf(OPTS_STARTED "=its process number\n");
+	printf("logs: %s %s", run->dir.path, states[run->dir.state]);
+	if (run->dir.state == RUNDIR_EARLIER)
+		printf(" %s, and made anew", run->dir.old);
+	fputs("\ncommand: ", stdout);
+	put_word(run->launch.path);
+	for (char **arg = run->launch.argv + 1; *arg != NULL; arg++) {
+		putchar(' ');
+		put_word(*arg);
+	}
+	putchar('\n');
+	return EXIT_DONE;
+}
+
+static void describe(struct record_dir *info, char **command)
+{
+	struct text words = text_over(info->command, sizeof(info->command));
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	info->magic = RECORD_MAGIC;
+	info->version = RECORD_VERSION;
+	info->started =
+		(uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	for (; *command != NULL; command++) {
+		text_put(&words, *command);
+		if (command[1] != NULL)
+			text_put(&words, " ");
+	}
+}
+
+static void start(struct run *run)
+{
+	int error;
+
+	describe(&run->info, run->launch.argv);
+	rundir_make(&run->dir, &run->info);
+	run->info.tlb_shootdowns = stats_tlb_shootdowns();
+	error = launch_start(&run->launch);
+	if (error != 0) {
+		rundir_unmake(&run->dir);
+		die(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN,
+		    "cannot start %s: %s", run->launch.path, strerror(error));
+	}
+	run->info.pid = (uint32_t)run->launch.pid;
+	rundir_started(&run->dir, run->launch.pid);
+}
+
+static void finish(struct run *run)
+{
+	struct record_dir *info = &run->info;
+
+	info->status = run->launch.status;
+	info->wall_ns = run->launch.wall_ns;
+	info->tlb_shootdowns = stats_tlb_shootdowns() - info->tlb_shootdowns;
+	stats_take_usage(info, &run->launch.usage);
+	rundir_finish(&run->dir, info);
+	rundir_trim(&run->dir);
+}
+
+/* --- the summary, on stderr --- */
+
+static void sum_calls(const struct log_dir *dir)
+{
+	struct stats_total total = stats_sum(dir);
+	double busy = total.wait_ns + total.kernel_ns;
+
+	fprintf(stderr, "mmgate: %s call%s in %zu process%s: %s at the gate, ",
+		units_count(total.calls), total.calls == 1 ? "" : "s",
+		dir->count, dir->count == 1 ? "" : "es",
+		units_time(total.wait_ns));
+	fprintf(stderr, "%s in the kernel", units_time(total.kernel_ns));
+	if (total.thread_ns > 0)
+		fprintf(stderr, "; together %s of the threads' time",
+			units_percent(busy / total.thread_ns));
+	fputc('\n', stderr);
+	if (total.bypassed != 0)
+		warn("%s calls went without the lock; the report says why",
+		     units_count(total.bypassed));
+	if (total.events_lost != 0)
+		warn("%s events had no room in a log",
+		     units_count(total.events_lost));
+	if (total.opened != 0)
+		warn("the gate opened %s times, as a wait was too long "
+		     "(MMGATE_MAX_WAIT)",
+		     units_count(total.opened));
+}
+
+static void sum_run(const struct record_dir *info)
+{
+	fprintf(stderr, "mmgate: ran %s; %s context switches (%s forced), ",
+		units_time((double)info->wall_ns),
+		units_count(info->voluntary_switches +
+			    info->involuntary_switches),
+		units_count(info->involuntary_switches));
+	fprintf(stderr, "%s page faults, peak memory %s\n",
+		units_count(info->minor_faults + info->major_faults),
+		units_bytes((double)info->peak_rss_bytes));
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Why the started process has no log. */
+static const char *why_unseen(const struct run *run)
+{
+	if (run->preflight.status != EXIT_DONE)
+		return run->preflight.reason;
+	if (!knobs_select(&run->settings.knobs,
+			  base_name(run->preflight.program)))
+		return "MMGATE_ONLY or MMGATE_SKIP leaves it alone";
+	return "its environment lost LD_PRELOAD, or it could not write its "
+	       "log; see `mmgate doctor -- CMD`";
+}
+
+static void say_hooks(const struct log_process *p)
+{
+	char libc[256];
+
+	log_setting(p->hooks, "libc", libc, sizeof(libc));
+	if (libc[0] != '\0' && strcmp(libc, "patched") != 0)
+		warn("not covered: calls that libc makes itself (malloc, "
+		     "thread stacks, dlopen): %s",
+		     libc);
+}
+
+/* One process stands for all: the others will have met the same limit. */
+static void say_limits(const struct log_dir *dir)
+{
+	for (size_t i = 0; i < dir->count; i++) {
+		const struct log_process *p = log_process(dir->logs[i]);
+
+		if (p->limits[0] == '\0')
+			continue;
+		warn("recorded less in process %u: %s", p->pid, p->limits);
+		return;
+	}
+}
+
+static void say_uncovered(const struct run *run, const struct log_dir *dir)
+{
+	if (rundir_logs(&run->dir, run->launch.pid) == 0)
+		warn("not covered: %s itself: %s", run->launch.argv[0],
+		     why_unseen(run));
+	if (dir == NULL || dir->count == 0)
+		return;
+	say_hooks(log_process(dir->logs[0]));
+	say_limits(dir);
+	if (dir->broken != 0)
+		warn("%zu log%s could not be read", dir->broken,
+		     dir->broken == 1 ? "" : "s");
+}
+
+static void say_advice(const struct run *run, const struct log_dir *dir)
+{
+	if (run->dir.on_disk && run->settings.knobs.events != EVENTS_OFF)
+		warn("note: %s is on a disk, whose write-back can stall the "
+		     "program for milliseconds; -o /dev/shm/NAME avoids that",
+		     run->dir.path);
+	if (dir != NULL)
+		warn("next: mmgate report %s", run->dir.path);
+}
+
+static void summarize(const struct run *run)
+{
+	struct log_dir *dir = NULL;
+
+	if (rundir_logs(&run->dir, 0) != 0)
+		dir = log_dir_open(run->dir.path);
+	if (dir != NULL)
+		sum_calls(dir);
+	sum_run(&run->info);
+	say_uncovered(run, dir);
+	say_advice(run, dir);
+	if (dir != NULL)
+		log_dir_close(dir);
+}
+
+static int run(int argc, char **argv)
+{
+	static struct run run; /* all zero */
+
+	prepare(&run, parse(&run, argc, argv));
+	if (run.dry_run)
+		return show(&run);
+	start(&run);
+	launch_wait(&run.launch);
+	/* A reader of stderr that went away must not change the status. */
+	signal(SIGPIPE, SIG_IGN);
+	finish(&run);
+	if (!run.quiet)
+		summarize(&run);
+	return launch_exit_status(run.launch.status);
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.summary = "runs a program through the gate and records its calls",
+	.synopsis = "run [options] [--] CMD ARG...",
+	.help = "  --quiet               no notes and no summary on stderr\n"
+		"  --dry-run             print what would be set, and start "
+		"nothing\n"
+		"  --force               run CMD even if it cannot be "
+		"instrumented\n"
+		"  --help                this text\n"
+		"\n"
+		"Settings; an option goes before its variable:\n" OPTS_SETTINGS
+		"\n"
+		"The exit status is CMD's own, 128+N when signal N ended it, 2 "
+		"for wrong usage,\n"
+		"125 when CMD cannot be instrumented, 126 when it cannot be "
+		"executed, 127 when\n"
+		"there is none.  A directory of an earlier run is renamed to "
+		"DIR.old.\n"
+		"\n"
+		"Example:\n"
+		"  mmgate run --lock mutex -o /dev/shm/try -- xz -T4 -k "
+		"big.tar\n"
+		"  mmgate report /dev/shm/try\n",
+	.run = run,
+};

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "log.h"
+#include "merge.h"
+#include "source.h"
+#include "utf8.h"
+
+enum { WHY_BYTES = 256, LAST_EVENTS = 64 };
+
+struct log {
+	char *path;
+	dev_t device;
+	ino_t inode;
+	/* Of the header: where things are, and the clock. */
+	uint64_t stripes_at, rings_at, ring_bytes;
+	uint32_t stripes, ring_slots;
+	double ns_per_tick;
+	struct record_pair start;
+	struct log_process process;
+};
+
+static bool refuse(char why[WHY_BYTES], const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool refuse(char why[WHY_BYTES], const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, WHY_BYTES, format, args);
+	va_end(args);
+	return false;
+}
+
+/* --- is it a log of ours, and of this build? --- */
+
+static bool check_identity(const struct record_header *h, uint64_t size,
+			   char why[WHY_BYTES])
+{
+	if (size >= sizeof(h->magic) && h->magic != RECORD_MAGIC)
+		return h->magic == 0
+			       ? refuse(why,
+					"was never begun: its process ended "
+					"while it made it, or still does")
+			       : refuse(why, "is not a log of mmgate");
+	if (size < RECORD_HEADER_BYTES)
+		return refuse(why, "is truncated: %llu of %d bytes",
+			      (unsigned long long)size, RECORD_HEADER_BYTES);
+	if (h->version != RECORD_VERSION)
+		return refuse(why,
+			      "was written by %s mmgate (format %u, this one "
+			      "reads %u)",
+			      h->version > RECORD_VERSION ? "a newer"
+							  : "an older",
+			      h->version, RECORD_VERSION);
+	return true;
+}
+
+/* Facts that are the same in every log of this format. */
+static bool check_constants(const struct record_header *h, char why[WHY_BYTES])
+{
+	const struct {
+		const char *name;
+		uint64_t found, expected;
+	} facts[] = {
+		{"header_bytes", h->header_bytes, RECORD_HEADER_BYTES},
+		{"op_count", h->op_count, OP_COUNT},
+		{"bucket_count", h->bucket_count, RECORD_BUCKETS},
+		{"event_bytes", h->event_bytes, sizeof(struct record_event)},
+		{"stripe_bytes", h->stripe_bytes, sizeof(struct record_stripe)},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if (facts[i].found != facts[i].expected)
+			return refuse(why, "is damaged: %s is %llu, not %llu",
+				      facts[i].name,
+				      (unsigned long long)facts[i].found,
+				      (unsigned long long)facts[i].expected);
+	return true;
+}
+
+/* Can `bytes` lie at `at` in a file of `total`, without touching what ends at
+ * `before`? */
+static bool fits(uint64_t at, uint64_t bytes, uint64_t before, uint64_t total)
+{
+	return at >= before && at <= total && bytes <= total - at &&
+	       at % 8 == 0;
+}
+
+static bool check_layout(const struct record_header *h, uint64_t size,
+			 char why[WHY_BYTES])
+{
+	uint64_t stripes = (uint64_t)h->stripes * sizeof(struct record_stripe);
+	uint64_t rings = (uint64_t)h->stripes * h->ring_slots *
+			 sizeof(struct record_event);
+
+	if (h->stripes == 0 || h->stripes > RECORD_MAX_STRIPES)
+		return refuse(why, "is damaged: %u stripes, not 1 to %d",
+			      h->stripes, RECORD_MAX_STRIPES);
+	if (h->ring_slots & (h->ring_slots - 1))
+		return refuse(why,
+			      "is damaged: rings of %u slots, no power of two",
+			      h->ring_slots);
+	if (h->file_bytes > INT64_MAX ||
+	    !fits(h->stripes_at, stripes, RECORD_HEADER_BYTES, h->file_bytes))
+		return refuse(why, "is damaged: no room for its stripes");
+	if (rings > 0 &&
+	    !fits(h->rings_at, rings, h->stripes_at + stripes, h->file_bytes))
+		return refuse(why, "is damaged: no room for its rings");
+	/* Unused parts are holes; they count in the size. */
+	if (size < h->file_bytes)
+		return refuse(why, "is truncated: %llu of %llu bytes",
+			      (unsigned long long)size,
+			      (unsigned long long)h->file_bytes);
+	if (h->clock != RECORD_CLOCK_NS && h->clock != RECORD_CLOCK_TSC)
+		return refuse(why, "is damaged: unknown clock %u", h->clock);
+	return true;
+}
+
+/* --- the clock --- */
+
+static bool pair_is_valid(const struct record_pair *p)
+{
+	return p->check == (p->ticks ^ p->ns ^ RECORD_MAGIC);
+}
+
+/* The latest sign of life with both clocks; NULL: none. */
+static const struct record_pair *last_pair(const struct record_header *h)
+{
+	const struct record_pair *best = NULL;
+	unsigned i;
+
+	if (pair_is_valid(&h->end))
+		return &h->end;
+	for (i = 0; i < 2; i++)
+		if (pair_is_valid(&h->fresh[i]) &&
+		    (!best || h->fresh[i].ns > best->ns))
+			best = &h->fresh[i];
+	return best;
+}
+
+static bool find_rate(struct log *log, const struct record_header *h,
+		      char why[WHY_BYTES])
+{
+	const struct record_pair *last = last_pair(h);
+
+	log->start = h->start;
+	log->ns_per_tick = 1;
+	if (!pair_is_valid(&h->start))
+		return refuse(why, "is damaged: its start time is not valid");
+	if (h->clock == RECORD_CLOCK_NS)
+		return true;
+	if (!last || last->ticks <= h->start.ticks || last->ns <= h->start.ns)
+		return refuse(why, "has no second time to measure its clock "
+				   "by: its process ended at once");
+	log->ns_per_tick = (double)(last->ns - h->start.ns) /
+			   (double)(last->ticks - h->start.ticks);
+	if (log->ns_per_tick < 1e-3 || log->ns_per_tick > 1e6)
+		return refuse(why, "is damaged: a tick of %g ns",
+			      log->ns_per_tick);
+	return true;
+}
+
+/* A number of ns that came from a file: it may be anything. */
+static uint64_t to_ns(double ns)
+{
+	if (ns >= 0x1p62)
+		return UINT64_C(1) << 62;
+	return ns > 0 ? (uint64_t)(ns + 0.5) : 0;
+}
+
+static uint64_t duration_ns(const struct log *log, uint64_t ticks)
+{
+	return to_ns((double)ticks * log->ns_per_tick);
+}
+
+/* An entry can be earlier than the start: the log opens in the first call. */
+static uint64_t time_ns(const struct log *log, uint64_t ticks)
+{
+	int64_t since = (int64_t)(ticks - log->start.ticks);
+
+	return to_ns((double)log->start.ns + (double)since * log->ns_per_tick);
+}
+
+/* --- the process --- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void take_strings(struct log_process *p, const struct record_header *h)
+{
+	utf8_clean(p->comm, h->comm, sizeof(h->comm), 0);
+	utf8_clean(p->exe, h->exe, sizeof(h->exe), 0);
+	utf8_clean(p->settings, h->settings, sizeof(h->settings), '\n');
+	utf8_clean(p->hooks, h->hooks, sizeof(h->hooks), '\n');
+	utf8_clean(p->limits, h->limits, sizeof(h->limits), 0);
+	utf8_clean(p->image, *p->exe ? base_name(p->exe) : p->comm,
+		   sizeof(p->image) - 1, 0);
+}
+
+static void take_header(struct log *log, const struct record_header *h)
+{
+	const struct record_pair *last = last_pair(h);
+	struct log_process *p = &log->process;
+
+	log->stripes_at = h->stripes_at;
+	log->rings_at = h->rings_at;
+	log->stripes = h->stripes;
+	log->ring_slots = h->ring_slots;
+	log->ring_bytes = (uint64_t)h->ring_slots * sizeof(struct record_event);
+	p->pid = h->pid;
+	p->ppid = h->ppid;
+	p->epoch = h->epoch;
+	p->started_unix_ns = h->started;
+	p->started_ns = h->start.ns;
+	p->exited = pair_is_valid(&h->end);
+	if (last && last->ns > h->start.ns)
+		p->duration_ns = last->ns - h->start.ns;
+	p->threads = h->threads;
+	p->opened = h->opened;
+	take_strings(p, h);
+}
+
+/* --- stripes --- */
+
+static void add_op(struct log *log, struct log_op *op,
+		   const struct record_op *from)
+{
+	unsigned i;
+
+	op->errors += from->errors;
+	op->bytes += from->bytes;
+	for (i = 0; i < BYPASS_COUNT; i++)
+		op->bypassed[i] += from->bypassed[i];
+	hist_add_record(&op->kernel, &from->kernel, log->ns_per_tick);
+	hist_add_record(&op->wait, &from->wait, log->ns_per_tick);
+	op->count = op->kernel.count;
+	op->gated = op->wait.count;
+}
+
+static void add_stripe(struct log *log, const struct record_stripe *stripe)
+{
+	struct log_process *p = &log->process;
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		add_op(log, &p->op[i], &stripe->op[i]);
+	hist_add_record(&p->wake, &stripe->wake, log->ns_per_tick);
+	p->thread_ns += duration_ns(log, stripe->thread_ticks);
+	p->clamped += stripe->clamped;
+}
+
+static struct merge_ring ring_of(const struct log *log, uint32_t i,
+				 const struct record_stripe *stripe)
+{
+	return (struct merge_ring){
+		.at = log->rings_at + i * log->ring_bytes,
+		.head = stripe->head,
+		.capacity = stripe->capacity,
+		.populated = stripe->populated,
+	};
+}
+
+static bool check_ring(const struct log *log, const struct merge_ring *ring,
+		       char why[WHY_BYTES])
+{
+	uint64_t slots = log->ring_slots;
+
+	if (ring->capacity > slots || ring->populated > slots ||
+	    (ring->capacity & (ring->capacity - 1)))
+		return refuse(why,
+			      "is damaged: a ring of %llu slots (%llu in "
+			      "memory) where %llu fit",
+			      (unsigned long long)ring->capacity,
+			      (unsigned long long)ring->populated,
+			      (unsigned long long)slots);
+	return true;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void count_events(struct log_process *p, const struct merge_ring *ring,
+			 uint64_t lost)
+{
+	uint64_t kept = ring->head - merge_first(ring);
+
+	p->events_kept += kept;
+	p->events_lost += lost;
+	if (ring->head - kept > lost)
+		p->events_overwritten += ring->head - kept - lost;
+}
+
+static uint64_t event_end_ns(const struct log *log,
+			     const struct record_event *e)
+{
+	return time_ns(log, e->time) + duration_ns(log, record_event_wait(e)) +
+	       duration_ns(log, record_event_kernel(e));
+}
+
+/* A process that was killed lived at least to the end of its last call. */
+static int see_last_events(struct log *log, struct source *source,
+			   const struct merge_ring *ring)
+{
+	uint64_t count = smaller(ring->head - merge_first(ring), LAST_EVENTS);
+	struct log_process *p = &log->process;
+	struct record_event event;
+	uint64_t n, end, slot;
+	int error;
+
+	for (n = ring->head - count; n < ring->head; n++) {
+		slot = merge_slot(ring, n);
+		error = source_read(source, &event, sizeof(event),
+				    ring->at + slot * sizeof(event));
+		if (error)
+			return error;
+		if (!merge_is_whole(&event, n))
+			continue;
+		end = event_end_ns(log, &event);
+		if (end > p->started_ns + p->duration_ns)
+			p->duration_ns = end - p->started_ns;
+	}
+	return 0;
+}
+
+static bool unreadable(char why[WHY_BYTES], int error)
+{
+	return refuse(why, "cannot be read: %s", strerror(-error));
+}
+
+static bool read_stripe(struct log *log, struct source *source, uint32_t i,
+			struct record_stripe *stripe, char why[WHY_BYTES])
+{
+	uint64_t at = log->stripes_at + i * (uint64_t)sizeof(*stripe);
+	struct merge_ring ring;
+	int error;
+
+	if (source_is_hole(source, at, sizeof(*stripe)))
+		return true;
+	error = source_read(source, stripe, sizeof(*stripe), at);
+	if (error)
+		return unreadable(why, error);
+	ring = ring_of(log, i, stripe);
+	if (!check_ring(log, &ring, why))
+		return false;
+	add_stripe(log, stripe);
+	count_events(&log->process, &ring, stripe->lost_events);
+	if (!log->process.exited)
+		error = see_last_events(log, source, &ring);
+	return error ? unreadable(why, error) : true;
+}
+
+static bool read_stripes(struct log *log, struct source *source,
+			 char why[WHY_BYTES])
+{
+	struct record_stripe *stripe = xcalloc(1, sizeof(*stripe));
+	bool sound = true;
+	uint32_t i;
+
+	for (i = 0; i < log->stripes && sound; i++)
+		sound = read_stripe(log, source, i, stripe, why);
+	free(stripe);
+	return sound;
+}
+
+/* --- open, read, close --- */
+
+static bool read_log(struct log *log, struct source *source,
+		     char why[WHY_BYTES])
+{
+	struct record_header h;
+	int error = source_read(source, &h, sizeof(h), 0);
+
+	if (error)
+		return unreadable(why, error);
+	if (source->size == 0)
+		return refuse(why, "is empty");
+	if (!check_identity(&h, source->size, why) ||
+	    !check_constants(&h, why) || !check_layout(&h, source->size, why) ||
+	    !find_rate(log, &h, why))
+		return false;
+	take_header(log, &h);
+	return read_stripes(log, source, why);
+}
+
+struct log *log_open(const char *path, char why[WHY_BYTES])
+{
+	struct source source;
+	const char *wrong = source_open(&source, path);
+	struct log *log;
+	bool sound;
+
+	if (wrong) {
+		refuse(why, "%s", wrong);
+		return NULL;
+	}
+	log = xcalloc(1, sizeof(*log));
+	log->path = xstrdup(path);
+	log->device = source.device;
+	log->inode = source.inode;
+	sound = read_log(log, &source, why);
+	/* Thousands of logs are open at a time; descriptors are few. */
+	source_close(&source);
+	if (sound)
+		return log;
+	log_close(log);
+	return NULL;
+}
+
+void log_close(struct log *log)
+{
+	struct log_process *p = &log->process;
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++) {
+		hist_drop(&p->op[i].wait);
+		hist_drop(&p->op[i].kernel);
+	}
+	hist_drop(&p->wake);
+	free(log->path);
+	free(log);
+}
+
+const struct log_process *log_process(const struct log *log)
+{
+	return &log->process;
+}
+
+const char *log_bypass_name(unsigned reason)
+{
+	static const char *const names[BYPASS_COUNT] = {
+		[BYPASS_REENTRY] = "reentry",
+		[BYPASS_TIMEOUT] = "timeout",
+		[BYPASS_LONG] = "long",
+	};
+
+	return reason < BYPASS_COUNT ? names[reason] : "unknown";
+}
+
+void log_setting(const char *list, const char *name, char *value, size_t size)
+{
+	size_t length = strlen(name), n;
+
+	value[0] = '\0';
+	for (; *list; list += strcspn(list, "\n"), list += *list == '\n') {
+		if (strncmp(list, name, length) || list[length] != '=')
+			continue;
+		list += length + 1;
+		n = strcspn(list, "\n");
+		n = n < size ? n : size - 1;
+		memcpy(value, list, n);
+		value[n] = '\0';
+		return;
+	}
+}
+
+/* --- events --- */
+
+struct conversion {
+	const struct log *log;
+	int (*each)(void *context, const struct log_event *event);
+	void *context;
+};
+
+static int convert(void *context, const struct record_event *event)
+{
+	const struct conversion *c = context;
+	struct log_event out = {
+		.raw = *event,
+		.time_ns = time_ns(c->log, event->time),
+		.wait_ns = duration_ns(c->log, record_event_wait(event)),
+		.kernel_ns = duration_ns(c->log, record_event_kernel(event)),
+	};
+
+	return c->each(c->context, &out);
+}
+
+/* The heads as they are now; the first 256 bytes of a stripe hold them. */
+static bool read_rings(struct log *log, struct source *source,
+		       struct merge_ring *rings, char why[WHY_BYTES])
+{
+	union {
+		struct record_stripe stripe;
+		char bytes[offsetof(struct record_stripe, wake)];
+	} *head = xcalloc(1, sizeof(*head));
+	struct log_process *p = &log->process;
+	bool sound = true;
+	uint32_t i;
+	int error;
+
+	p->events_kept = p->events_overwritten = p->events_lost = 0;
+	for (i = 0; i < log->stripes && sound; i++) {
+		error = source_read(source, head->bytes, sizeof(head->bytes),
+				    log->stripes_at +
+					    i * sizeof(struct record_stripe));
+		if (error)
+			sound = unreadable(why, error);
+		rings[i] = ring_of(log, i, &head->stripe);
+		sound = sound && check_ring(log, &rings[i], why);
+		count_events(p, &rings[i], head->stripe.lost_events);
+	}
+	free(head);
+	return sound;
+}
+
+static bool reopen(const struct log *log, struct source *source,
+		   char why[WHY_BYTES])
+{
+	const char *wrong = source_open(source, log->path);
+
+	if (wrong)
+		return refuse(why, "%s", wrong);
+	if (source->device == log->device && source->inode == log->inode)
+		return true;
+	source_close(source);
+	return refuse(why, "was replaced while it was read");
+}
+
+static int read_events(struct log *log, struct source *source,
+		       struct conversion *conversion, char why[WHY_BYTES])
+{
+	struct merge_ring rings[RECORD_MAX_STRIPES];
+	struct merge_counts counts = {0};
+	int stop, error;
+
+	if (!read_rings(log, source, rings, why))
+		return -1;
+	stop = merge_events(source, rings, log->stripes, &counts, &error,
+			    convert, conversion);
+	log->process.events_kept = counts.kept;
+	log->process.events_torn = counts.torn;
+	if (error)
+		unreadable(why, error);
+	return error && !stop ? -1 : stop;
+}
+
+int log_each_event(struct log *log,
+		   int (*each)(void *context, const struct log_event *event),
+		   void *context)
+{
+	struct conversion conversion = {log, each, context};
+	char why[WHY_BYTES] = "";
+	char shown[512];
+	struct source source;
+	int stop = -1;
+
+	if (reopen(log, &source, why)) {
+		stop = read_events(log, &source, &conversion, why);
+		source_close(&source);
+	}
+	if (*why) {
+		utf8_clean(shown, log->path, sizeof(shown) - 1, 0);
+		warn("%s: %s", shown, why);
+	}
+	return stop;
+}

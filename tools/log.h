@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log: reads what the library wrote.
+ *
+ * The writer may be running, may have been killed anywhere, and the file may
+ * be truncated, foreign or made to deceive: nothing in it is believed before
+ * it is checked, strings are copied with control characters replaced, and no
+ * field sizes an allocation unchecked.  Times come out in ns.
+ */
+#ifndef MMGATE_LOG_H
+#define MMGATE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hist.h"
+#include "record.h"
+
+/* One op of one process, all stripes added up. */
+struct log_op {
+	uint64_t count;
+	uint64_t errors;
+	uint64_t bytes;
+	uint64_t gated;
+	uint64_t bypassed[BYPASS_COUNT];
+	struct hist wait, kernel;
+};
+
+struct log_process {
+	uint32_t pid, ppid, epoch;
+	uint64_t started_unix_ns;
+	uint64_t started_ns;  /* CLOCK_MONOTONIC */
+	uint64_t duration_ns; /* to exit(), or to the last sign of life */
+	bool exited;          /* exit() was seen, duration is exact */
+	uint64_t threads;
+	uint64_t thread_ns; /* time that its threads lived, as far as seen */
+	uint64_t opened;    /* times the gate opened */
+	uint64_t clamped;
+	uint64_t events_kept, events_overwritten, events_torn, events_lost;
+	struct log_op op[OP_COUNT];
+	struct hist wake;
+	char comm[17];
+	char exe[1025];
+	char image[256]; /* base name of exe, comm when that is unknown */
+	char settings[2049];
+	char hooks[1025];
+	char limits[513];
+};
+
+/* One event, converted; its address fields are as recorded. */
+struct log_event {
+	struct record_event raw;
+	uint64_t time_ns; /* CLOCK_MONOTONIC at entry */
+	uint64_t wait_ns, kernel_ns;
+};
+
+struct log; /* an open log file */
+
+/* Opens and checks one log.  NULL: `why` holds one line without the path
+ * ("is truncated: 100 of 8192 bytes", "was written by a newer mmgate (format
+ * 9)", ...). */
+struct log *log_open(const char *path, char why[256]);
+const struct log_process *log_process(const struct log *log);
+
+/* Calls `each` for every whole event, oldest first (merged over the rings by
+ * time, see merge.h); memory does not grow with their number.  Stops when
+ * `each` returns non-zero and returns that; -1 with a warning when the file
+ * cannot be read any more.  Fills the events_* counts of log_process()
+ * too: they are of the rings as they are while reading. */
+int log_each_event(struct log *log,
+		   int (*each)(void *context, const struct log_event *event),
+		   void *context);
+void log_close(struct log *log);
+
+/* "reentry", "timeout", "long". */
+const char *log_bypass_name(unsigned reason);
+
+/* Value of `name` in a "name=value\n" list such as settings, copied to
+ * `value` (empty when it is not there). */
+void log_setting(const char *list, const char *name, char *value, size_t size);
+
+/* The logs of a directory, oldest first. */
+struct log_dir {
+	char *path;
+	bool has_info; /* RECORD_DIR_NAME was there and sound */
+	struct record_dir info;
+	struct log **logs;
+	size_t count;
+	size_t broken; /* logs that were refused, each with a warning */
+};
+
+/* Reads the directory; each broken log is one warning on stderr and does not
+ * hide the others.  Dies (EXIT_FAILED) when the directory cannot be read or
+ * holds no log at all. */
+struct log_dir *log_dir_open(const char *path);
+void log_dir_close(struct log_dir *dir);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "log.h"
+#include "source.h"
+#include "utf8.h"
+
+/* Names may hold anything: what is shown of them does not. */
+static void complain(const char *path, const char *why)
+{
+	char shown[1024];
+
+	utf8_clean(shown, path, sizeof(shown) - 1, 0);
+	warn("%s: %s", shown, why);
+}
+
+static bool ends_in(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), end = strlen(suffix);
+
+	return length > end && !strcmp(name + length - end, suffix);
+}
+
+static void add_log(struct log_dir *dir, const char *name)
+{
+	char *path = xasprintf("%s/%s", dir->path, name);
+	char why[256];
+	struct log *log = log_open(path, why);
+
+	if (log) {
+		/* Room doubles at each power of two. */
+		if ((dir->count & (dir->count - 1)) == 0)
+			dir->logs =
+				xrealloc(dir->logs, 2 * (dir->count + 1) *
+							    sizeof(*dir->logs));
+		dir->logs[dir->count++] = log;
+	} else {
+		complain(path, why);
+		dir->broken++;
+	}
+	free(path);
+}
+
+static void clean_info(struct record_dir *info)
+{
+	char command[sizeof(info->command)];
+
+	utf8_clean(command, info->command, sizeof(command) - 1, 0);
+	memcpy(info->command, command, sizeof(command));
+}
+
+/* A report can do without it, so a missing or strange one is no failure. */
+static void read_info(struct log_dir *dir)
+{
+	char *path = xasprintf("%s/%s", dir->path, RECORD_DIR_NAME);
+	struct source source;
+
+	if (!source_open(&source, path)) {
+		dir->has_info = !source_read(&source, &dir->info,
+					     sizeof(dir->info), 0) &&
+				source.size >= sizeof(dir->info) &&
+				dir->info.magic == RECORD_MAGIC &&
+				dir->info.version == RECORD_VERSION;
+		source_close(&source);
+	}
+	clean_info(&dir->info);
+	free(path);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct log_process *p = log_process(*(struct log *const *)a);
+	const struct log_process *q = log_process(*(struct log *const *)b);
+
+	if (p->started_unix_ns != q->started_unix_ns)
+		return p->started_unix_ns < q->started_unix_ns ? -1 : 1;
+	return (p->pid > q->pid) - (p->pid < q->pid);
+}
+
+struct log_dir *log_dir_open(const char *path)
+{
+	struct log_dir *dir = xcalloc(1, sizeof(*dir));
+	DIR *stream = opendir(path);
+	struct dirent *entry;
+
+	if (!stream)
+		die_errno(EXIT_FAILED,
+			  "%s: cannot read the log directory (what `mmgate "
+			  "run -o` wrote)",
+			  path);
+	dir->path = xstrdup(path);
+	while ((entry = readdir(stream)))
+		if (ends_in(entry->d_name, RECORD_SUFFIX))
+			add_log(dir, entry->d_name);
+	closedir(stream);
+	if (dir->count + dir->broken == 0)
+		die(EXIT_FAILED,
+		    "%s: holds no log (*%s); make one with `mmgate run -o %s "
+		    "-- COMMAND`",
+		    path, RECORD_SUFFIX, path);
+	read_info(dir);
+	if (dir->count > 0)
+		qsort(dir->logs, dir->count, sizeof(*dir->logs), by_start);
+	return dir;
+}
+
+void log_dir_close(struct log_dir *dir)
+{
+	size_t i;
+
+	for (i = 0; i < dir->count; i++)
+		log_close(dir->logs[i]);
+	free(dir->logs);
+	free(dir->path);
+	free(dir);
+}

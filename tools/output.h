@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * output: what commands that turn logs into something have in common.
+ */
+#ifndef MMGATE_OUTPUT_H
+#define MMGATE_OUTPUT_H
+
+#include <stdio.h>
+
+/* Where `run` puts logs when nobody says otherwise. */
+#define OUTPUT_DIRECTORY "./mmgate.out"
+
+/* The one word behind the options, or the default; more are refused. */
+const char *output_directory(int argc, char **argv);
+
+/* `path`, or standard output when it is NULL.  Failure is fatal in both. */
+FILE *output_open(const char *path);
+/* Everything is written when this returns. */
+void output_close(FILE *out, const char *path);
+
+#endif

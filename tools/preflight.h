@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preflight: can this command be instrumented?
+ *
+ * Looks at files only; starts and changes nothing.
+ */
+#ifndef MMGATE_PREFLIGHT_H
+#define MMGATE_PREFLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PREFLIGHT_NOTES = 8, PREFLIGHT_LINE = 1024 };
+
+struct preflight {
+	char *path;    /* what execve takes */
+	char *program; /* the file that becomes the process: `path`, or its
+			* interpreter */
+	/* EXIT_DONE: it can.  EXIT_NOT_FOUND, EXIT_NOT_RUN: it cannot even
+	 * run.  EXIT_NOT_GATED: it runs, but without us. */
+	int status;
+	char reason[PREFLIGHT_LINE];   /* one line, unless EXIT_DONE */
+	char runtimes[PREFLIGHT_LINE]; /* sanitizer runtimes that must be
+					* preloaded before us, with colons */
+	char *notes[PREFLIGHT_NOTES];  /* what will be seen less well */
+	size_t note_count;
+};
+
+/* `library` is the library's path; NULL: judge by this command's own file. */
+void preflight_check(struct preflight *preflight, const char *command,
+		     const char *library);
+
+void preflight_free(struct preflight *preflight);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "report.h"
+
+uint64_t report_calls(const struct log_process *p)
+{
+	uint64_t calls = 0;
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		calls += p->op[i].count;
+	return calls;
+}
+
+uint64_t report_bypassed(const struct log_op *op)
+{
+	uint64_t bypassed = 0;
+	unsigned i;
+
+	for (i = 0; i < BYPASS_COUNT; i++)
+		bypassed += op->bypassed[i];
+	return bypassed;
+}
+
+double report_op_cost(const struct log_op *op)
+{
+	return op->wait.sum_ns + op->kernel.sum_ns;
+}
+
+double report_cost(const struct log_process *p)
+{
+	double cost = 0;
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		cost += report_op_cost(&p->op[i]);
+	return cost;
+}

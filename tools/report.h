@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report: what one report is about, and its formats.
+ *
+ * A format is a function of (report, out); to add one, write it in a
+ * report_*.c of its own and name it in the table of cmd_report.c.
+ */
+#ifndef MMGATE_REPORT_H
+#define MMGATE_REPORT_H
+
+#include <stdio.h>
+
+#include "log.h"
+
+struct report {
+	const struct log_dir *dir;
+	/* The selected processes by start time; they belong to `dir`. */
+	const struct log_process **processes;
+	size_t count;
+};
+
+uint64_t report_calls(const struct log_process *p);
+uint64_t report_bypassed(const struct log_op *op);
+/* Time that the op's, the process's calls took: waiting and in the kernel. */
+double report_op_cost(const struct log_op *op);
+double report_cost(const struct log_process *p);
+
+void report_text(const struct report *report, FILE *out);
+void report_json(const struct report *report, FILE *out);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "json.h"
+#include "report.h"
+
+enum { VERSION = 1 };
+
+static const struct {
+	const char *name;
+	double share;
+} percentiles[] = {
+	{"p50", 0.5},
+	{"p90", 0.9},
+	{"p99", 0.99},
+	{"p999", 0.999},
+};
+
+static void put_hist(struct json *j, const char *key, const struct hist *h)
+{
+	size_t i;
+
+	json_open(j, key, '{');
+	json_u64(j, "count", h->count);
+	json_round(j, "sum", h->sum_ns);
+	for (i = 0; i < sizeof(percentiles) / sizeof(*percentiles); i++)
+		json_round(j, percentiles[i].name,
+			   hist_percentile(h, percentiles[i].share));
+	json_round(j, "max", h->max_ns);
+	json_close(j);
+}
+
+static void put_bypassed(struct json *j, const struct log_op *op)
+{
+	unsigned i;
+
+	json_u64(j, "bypassed", report_bypassed(op));
+	json_open(j, "bypassed_by", '{');
+	for (i = 0; i < BYPASS_COUNT; i++)
+		json_u64(j, log_bypass_name(i), op->bypassed[i]);
+	json_close(j);
+}
+
+static void put_op(struct json *j, const char *name, const struct log_op *op)
+{
+	json_open(j, name, '{');
+	json_u64(j, "count", op->count);
+	json_u64(j, "errors", op->errors);
+	json_u64(j, "bytes", op->bytes);
+	json_u64(j, "gated", op->gated);
+	put_bypassed(j, op);
+	put_hist(j, "wait_ns", &op->wait);
+	put_hist(j, "kernel_ns", &op->kernel);
+	json_close(j);
+}
+
+static void put_calls(struct json *j, const struct log_process *p)
+{
+	unsigned i;
+
+	json_open(j, "calls", '{');
+	for (i = 0; i < OP_COUNT; i++)
+		if (p->op[i].count > 0)
+			put_op(j, op_name(i), &p->op[i]);
+	json_close(j);
+}
+
+static void put_settings(struct json *j, const struct log_process *p)
+{
+	static const char *const names[] = {"lock", "calls", "hooks", "place"};
+	char value[2049];
+	size_t i;
+
+	json_open(j, "settings", '{');
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		log_setting(p->settings, names[i], value, sizeof(value));
+		json_string(j, names[i], value);
+	}
+	json_close(j);
+}
+
+/* `line` is "layer=outcome": symbols are there or not, the others say how. */
+static void put_hook(struct json *j, char *line)
+{
+	char *outcome = strchr(line, '=');
+
+	if (!outcome)
+		return;
+	*outcome++ = '\0';
+	if (!strcmp(line, "symbols"))
+		json_bool(j, line, !strcmp(outcome, "on"));
+	else
+		json_string(j, line, outcome);
+}
+
+static void put_hooks(struct json *j, const struct log_process *p)
+{
+	char hooks[sizeof(p->hooks)], *line, *rest = hooks;
+
+	memcpy(hooks, p->hooks, sizeof(hooks));
+	json_open(j, "hooks", '{');
+	while ((line = strsep(&rest, "\n")))
+		put_hook(j, line);
+	json_close(j);
+}
+
+static void put_events(struct json *j, const struct log_process *p)
+{
+	json_open(j, "events", '{');
+	json_u64(j, "kept", p->events_kept);
+	json_u64(j, "overwritten", p->events_overwritten);
+	json_u64(j, "lost", p->events_lost);
+	json_close(j);
+}
+
+static void put_process(struct json *j, const struct log_process *p)
+{
+	json_open(j, NULL, '{');
+	json_u64(j, "pid", p->pid);
+	json_u64(j, "ppid", p->ppid);
+	json_u64(j, "epoch", p->epoch);
+	json_string(j, "image", p->image);
+	json_string(j, "comm", p->comm);
+	json_string(j, "exe", p->exe);
+	json_u64(j, "started", p->started_unix_ns);
+	json_u64(j, "duration_ns", p->duration_ns);
+	json_bool(j, "exited", p->exited);
+	json_u64(j, "threads", p->threads);
+	json_u64(j, "thread_ns", p->thread_ns);
+	json_u64(j, "gate_opened", p->opened);
+	json_string(j, "limits", p->limits);
+	put_settings(j, p);
+	put_hooks(j, p);
+	put_calls(j, p);
+	put_hist(j, "wake_ns", &p->wake);
+	put_events(j, p);
+	json_open(j, "sites", '[');
+	json_close(j);
+	json_close(j);
+}
+
+void report_json(const struct report *report, FILE *out)
+{
+	struct json j = json_to(out, true);
+	uint64_t calls = 0;
+	size_t i;
+
+	for (i = 0; i < report->count; i++)
+		calls += report_calls(report->processes[i]);
+	json_open(&j, NULL, '{');
+	json_u64(&j, "version", VERSION);
+	json_open(&j, "total", '{');
+	json_u64(&j, "calls", calls);
+	json_close(&j);
+	json_open(&j, "processes", '[');
+	for (i = 0; i < report->count; i++)
+		put_process(&j, report->processes[i]);
+	json_close(&j);
+	json_close(&j);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "die.h"
+#include "report.h"
+#include "table.h"
+#include "units.h"
+
+/* So many processes fit on a screen. */
+enum { SHOWN = 3 };
+
+/* --- the run --- */
+
+static void print_status(int status, FILE *out)
+{
+	if (WIFSIGNALED(status))
+		fprintf(out, "ended by signal %d", WTERMSIG(status));
+	else
+		fprintf(out, "exit status %d", WEXITSTATUS(status));
+}
+
+static void print_run(const struct record_dir *info, FILE *out)
+{
+	fprintf(out, "%s\n  ", info->command);
+	print_status(info->status, out);
+	fprintf(out, ", %s wall, %s user + %s system, peak memory %s\n",
+		units_time((double)info->wall_ns),
+		units_time((double)info->user_ns),
+		units_time((double)info->system_ns),
+		units_bytes((double)info->peak_rss_bytes));
+	fprintf(out,
+		"  context switches: %s voluntary + %s involuntary; page "
+		"faults: %s minor + %s major\n\n",
+		units_count(info->voluntary_switches),
+		units_count(info->involuntary_switches),
+		units_count(info->minor_faults),
+		units_count(info->major_faults));
+}
+
+/* --- one process: its table --- */
+
+/* Which columns have anything to say. */
+struct shape {
+	bool gated, bypassed;
+};
+
+static struct shape shape_of(const struct log_process *p)
+{
+	struct shape shape = {false, false};
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++) {
+		shape.gated |= p->op[i].gated > 0;
+		shape.bypassed |= report_bypassed(&p->op[i]) > 0;
+	}
+	return shape;
+}
+
+static void add_time_columns(struct table *t, const char *group)
+{
+	table_column(t, group, "total", true);
+	table_column(t, group, "p50", true);
+	table_column(t, group, "p99", true);
+	table_column(t, group, "max", true);
+}
+
+static struct table *begin_table(struct shape shape)
+{
+	struct table *t = table_new();
+
+	table_column(t, NULL, "op", false);
+	table_column(t, NULL, "calls", true);
+	table_column(t, NULL, "errors", true);
+	if (shape.gated || shape.bypassed)
+		table_column(t, NULL, "gated", true);
+	if (shape.bypassed)
+		table_column(t, NULL, "bypassed", true);
+	table_column(t, NULL, "bytes", true);
+	if (shape.gated)
+		add_time_columns(t, "waited at the gate");
+	add_time_columns(t, "in the kernel");
+	table_column(t, NULL, "share", true);
+	return t;
+}
+
+static void add_times(struct table *t, const struct hist *h)
+{
+	table_cell(t, units_time(h->sum_ns));
+	table_cell(t, units_time(hist_percentile(h, 0.5)));
+	table_cell(t, units_time(hist_percentile(h, 0.99)));
+	table_cell(t, units_time(h->max_ns));
+}
+
+static void add_row(struct table *t, struct shape shape, const char *name,
+		    const struct log_op *op, const struct log_process *p)
+{
+	double lived = (double)p->thread_ns;
+
+	table_cell(t, name);
+	table_cell(t, units_count(op->count));
+	table_cell(t, units_count(op->errors));
+	if (shape.gated || shape.bypassed)
+		table_cell(t, units_count(op->gated));
+	if (shape.bypassed)
+		table_cell(t, units_count(report_bypassed(op)));
+	table_cell(t, units_bytes((double)op->bytes));
+	if (shape.gated)
+		add_times(t, &op->wait);
+	add_times(t, &op->kernel);
+	table_cell(t,
+		   lived > 0 ? units_percent(report_op_cost(op) / lived) : "-");
+}
+
+static void add_op(struct log_op *into, const struct log_op *op)
+{
+	unsigned i;
+
+	into->count += op->count;
+	into->errors += op->errors;
+	into->bytes += op->bytes;
+	into->gated += op->gated;
+	for (i = 0; i < BYPASS_COUNT; i++)
+		into->bypassed[i] += op->bypassed[i];
+	hist_add(&into->wait, &op->wait);
+	hist_add(&into->kernel, &op->kernel);
+}
+
+static void add_sum_row(struct table *t, struct shape shape,
+			const struct log_process *p)
+{
+	struct log_op all = {0};
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		add_op(&all, &p->op[i]);
+	add_row(t, shape, "all", &all, p);
+	hist_drop(&all.wait);
+	hist_drop(&all.kernel);
+}
+
+static int by_op_cost(const void *a, const void *b)
+{
+	double x = report_op_cost(*(const struct log_op *const *)a);
+	double y = report_op_cost(*(const struct log_op *const *)b);
+
+	return (x < y) - (x > y);
+}
+
+static void print_table(const struct log_process *p, FILE *out)
+{
+	struct shape shape = shape_of(p);
+	struct table *t = begin_table(shape);
+	const struct log_op *ops[OP_COUNT];
+	unsigned count = 0, i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		if (p->op[i].count > 0)
+			ops[count++] = &p->op[i];
+	qsort(ops, count, sizeof(*ops), by_op_cost);
+	for (i = 0; i < count; i++)
+		add_row(t, shape, op_name((unsigned)(ops[i] - p->op)), ops[i],
+			p);
+	if (count > 1)
+		add_sum_row(t, shape, p);
+	table_print(t, "  ", out);
+}
+
+/* --- one process: what limits the figures --- */
+
+static void note_wake(const struct log_process *p, FILE *out)
+{
+	if (p->wake.count == 0)
+		return;
+	fprintf(out,
+		"  %s waits slept; from wake-up to running again: p50 %s, p99 "
+		"%s, max %s\n",
+		units_count(p->wake.count),
+		units_time(hist_percentile(&p->wake, 0.5)),
+		units_time(hist_percentile(&p->wake, 0.99)),
+		units_time(p->wake.max_ns));
+}
+
+static void note_events(const struct log_process *p, FILE *out)
+{
+	if (p->events_overwritten > 0)
+		fprintf(out,
+			"  events: the newest %s are kept, %s older ones were "
+			"overwritten (--log-size)\n",
+			units_count(p->events_kept),
+			units_count(p->events_overwritten));
+	if (p->events_lost > 0)
+		fprintf(out,
+			"  events: there was no room for %s (--log-size, "
+			"--log-total)\n",
+			units_count(p->events_lost));
+}
+
+static void note_gate(const struct log_process *p, FILE *out)
+{
+	char max_wait[64];
+
+	if (p->opened == 0)
+		return;
+	log_setting(p->settings, "max_wait", max_wait, sizeof(max_wait));
+	fprintf(out,
+		"  the gate opened %s times: a wait reached max_wait%s%s, and "
+		"calls passed unlocked for a while\n",
+		units_count(p->opened), *max_wait ? "=" : "", max_wait);
+}
+
+static bool is_covered(const char *outcome)
+{
+	return !strcmp(outcome, "on") || !strcmp(outcome, "patched");
+}
+
+/* `hooks` has a line "layer=outcome" for each layer. */
+static void note_hooks(const struct log_process *p, FILE *out)
+{
+	char hooks[sizeof(p->hooks)], *line, *outcome, *rest = hooks;
+
+	memcpy(hooks, p->hooks, sizeof(hooks));
+	while ((line = strsep(&rest, "\n"))) {
+		outcome = strchr(line, '=');
+		if (!outcome || is_covered(outcome + 1))
+			continue;
+		*outcome++ = '\0';
+		fprintf(out, "  not seen: calls made by %s itself (%s)\n", line,
+			outcome);
+	}
+}
+
+static void print_notes(const struct log_process *p, FILE *out)
+{
+	note_wake(p, out);
+	note_gate(p, out);
+	note_events(p, out);
+	if (*p->limits)
+		fprintf(out, "  limited: %s\n", p->limits);
+	if (p->clamped > 0)
+		fprintf(out, "  %s times were negative and count as 0\n",
+			units_count(p->clamped));
+	note_hooks(p, out);
+}
+
+/* --- one process --- */
+
+static void print_settings(const struct log_process *p, FILE *out)
+{
+	static const char *const names[] = {"lock", "calls", "hooks", "place"};
+	char value[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		log_setting(p->settings, names[i], value, sizeof(value));
+		if (*value)
+			fprintf(out, "%s %s=%s", i ? "" : ",", names[i], value);
+	}
+}
+
+static void print_process(const struct log_process *p, FILE *out)
+{
+	fprintf(out, "%s (pid %u)  %s%s, %s thread%s", p->image, p->pid,
+		units_time((double)p->duration_ns),
+		p->exited ? "" : " to its last sign of life",
+		units_count(p->threads), p->threads == 1 ? "" : "s");
+	print_settings(p, out);
+	fputc('\n', out);
+	if (report_calls(p) > 0)
+		print_table(p, out);
+	else
+		fputs("  no calls\n", out);
+	print_notes(p, out);
+}
+
+/* --- all --- */
+
+static int by_cost(const void *a, const void *b)
+{
+	double x = report_cost(*(const struct log_process *const *)a);
+	double y = report_cost(*(const struct log_process *const *)b);
+
+	return (x < y) - (x > y);
+}
+
+static void print_sum(const struct log_process **processes, size_t count,
+		      const char *what, FILE *out)
+{
+	uint64_t calls = 0;
+	double waited = 0, kernel = 0;
+	size_t i, k;
+
+	for (i = 0; i < count; i++) {
+		calls += report_calls(processes[i]);
+		for (k = 0; k < OP_COUNT; k++) {
+			waited += processes[i]->op[k].wait.sum_ns;
+			kernel += processes[i]->op[k].kernel.sum_ns;
+		}
+	}
+	fprintf(out, "%zu %s: %s calls, waited %s, in the kernel %s\n", count,
+		what, units_count(calls), units_time(waited),
+		units_time(kernel));
+}
+
+static void print_legend(FILE *out)
+{
+	fputs("\nshare: of the time that the process's threads lived\n", out);
+}
+
+void report_text(const struct report *report, FILE *out)
+{
+	const struct log_process **worst =
+		xcalloc(report->count, sizeof(*worst));
+	size_t shown = report->count < SHOWN ? report->count : SHOWN, i;
+
+	memcpy(worst, report->processes, report->count * sizeof(*worst));
+	qsort(worst, report->count, sizeof(*worst), by_cost);
+	if (report->dir->has_info && report->dir->info.finished == 1)
+		print_run(&report->dir->info, out);
+	for (i = 0; i < shown; i++) {
+		if (i > 0)
+			fputc('\n', out);
+		print_process(worst[i], out);
+	}
+	if (shown > 0)
+		print_legend(out);
+	if (shown < report->count)
+		print_sum(worst + shown, report->count - shown,
+			  "more (see one with --process NAME or PID)", out);
+	if (report->count > 1)
+		print_sum(worst, report->count, "processes in all", out);
+	free(worst);
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+#include "rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "die.h"
+
+enum { PAGE = 4096 };
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* When a process was started, as CLOCK_BOOTTIME, or 0 when there is none (or
+ * no telling). */
+static uint64_t process_started(pid_t pid)
+{
+	char path[64], line[1024], *field = NULL;
+	uint64_t ticks;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	if (fgets(line, sizeof(line), f) != NULL)
+		field = strrchr(line, ')'); /* the name may hold anything */
+	fclose(f);
+	for (int i = 2; i < 22 && field != NULL; i++)
+		field = strchr(field + 1, ' ');
+	if (field == NULL)
+		return 0;
+	ticks = strtoull(field, NULL, 10);
+	return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static bool exists(pid_t pid)
+{
+	return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+/* --- what is ours --- */
+
+static bool ends_in(const char *name, const char *end)
+{
+	size_t len = strlen(name), tail = strlen(end);
+
+	return len > tail && strcmp(name + len - tail, end) == 0;
+}
+
+static bool is_own_name(const char *name)
+{
+	return strcmp(name, RECORD_DIR_NAME) == 0 ||
+	       ends_in(name, RECORD_SUFFIX);
+}
+
+static bool is_own_file(int fd, const char *name)
+{
+	struct stat st;
+
+	return is_own_name(name) &&
+	       fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
+/* Calls `each` for every name but . and .. until it returns false. */
+static bool each_name(int dir_fd,
+		      bool (*each)(int fd, const char *name, void *context),
+		      void *context)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *names = fd == -1 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	bool all = names != NULL;
+
+	if (names == NULL) {
+		if (fd != -1)
+			close(fd);
+		return false;
+	}
+	while (all && (entry = readdir(names)) != NULL)
+		if (strcmp(entry->d_name, ".") != 0 &&
+		    strcmp(entry->d_name, "..") != 0)
+			all = each(dir_fd, entry->d_name, context);
+	closedir(names);
+	return all;
+}
+
+static bool read_info(int fd, struct record_dir *info)
+{
+	int file = openat(fd, RECORD_DIR_NAME,
+			  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	bool sound;
+
+	if (file == -1)
+		return false;
+	sound = fstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+		pread(file, info, sizeof(*info), 0) == sizeof(*info) &&
+		info->magic == RECORD_MAGIC;
+	close(file);
+	return sound;
+}
+
+/* --- check --- */
+
+static char *real_parent(const char *path)
+{
+	char *copy = xstrdup(path), *parent = realpath(dirname(copy), NULL);
+
+	if (parent == NULL)
+		die_errno(EXIT_USAGE,
+			  "cannot make %s, as the directory that should hold "
+			  "it cannot be used",
+			  path);
+	free(copy);
+	return parent;
+}
+
+/* Without symbolic links, also when it is not there yet. */
+static char *absolute(const char *path)
+{
+	char *real = realpath(path, NULL), *parent, *copy;
+
+	if (real != NULL)
+		return real;
+	if (errno != ENOENT)
+		die_errno(EXIT_USAGE, "cannot use %s for the logs", path);
+	parent = real_parent(path);
+	copy = xstrdup(path);
+	real = xasprintf("%s/%s", strcmp(parent, "/") == 0 ? "" : parent,
+			 basename(copy));
+	free(parent);
+	free(copy);
+	return real;
+}
+
+static void need_writable(const char *path)
+{
+	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0)
+		die_errno(EXIT_USAGE, "cannot write to %s; give another -o",
+			  path);
+}
+
+static void need_writable_parent(const char *path)
+{
+	char *parent = real_parent(path);
+
+	need_writable(parent);
+	free(parent);
+}
+
+static int open_directory(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool never(int fd, const char *name, void *context)
+{
+	(void)fd;
+	(void)name;
+	(void)context;
+	return false;
+}
+
+static bool only_own(int fd, const char *name, void *stranger)
+{
+	if (is_own_file(fd, name))
+		return true;
+	snprintf(stranger, NAME_MAX + 1, "%s", name);
+	return false;
+}
+
+/* The one that would be replaced: everything in it is ours, or we stop. */
+static void check_old(const char *path)
+{
+	char stranger[NAME_MAX + 1] = "";
+	struct record_dir info;
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) != 0 && errno == ENOENT)
+		return;
+	fd = open_directory(path);
+	if (fd == -1 || !read_info(fd, &info))
+		die(EXIT_USAGE,
+		    "%s is in the way and not a directory of mmgate; move it, "
+		    "or give another -o",
+		    path);
+	if (!each_name(fd, only_own, stranger))
+		die(EXIT_USAGE,
+		    "%s would be replaced, but holds %s, which is not "
+		    "mmgate's; move it, or give another -o",
+		    path, *stranger != '\0' ? stranger : "unreadable names");
+	close(fd);
+}
+
+/* The command of a run whose `run` has not written its end. */
+static bool in_use(const struct record_dir *info)
+{
+	uint64_t now = clock_ns(CLOCK_REALTIME), boot, started, slack;
+	pid_t pid = (pid_t)info->pid;
+
+	if (info->finished || pid <= 0 || !exists(pid) || now < info->started)
+		return false;
+	boot = clock_ns(CLOCK_BOOTTIME) - (now - info->started);
+	started = process_started(pid);
+	slack = UINT64_C(5000000000);
+	return started + slack > boot && started < boot + slack;
+}
+
+static void check_earlier(struct rundir *dir, const struct record_dir *info)
+{
+	if (in_use(info))
+		die(EXIT_USAGE,
+		    "%s is in use by a run that still goes on (process %u); "
+		    "give another -o",
+		    dir->path, info->pid);
+	need_writable_parent(dir->path);
+	check_old(dir->old);
+	dir->state = RUNDIR_EARLIER;
+}
+
+static void check_present(struct rundir *dir, int fd)
+{
+	struct record_dir info;
+
+	if (read_info(fd, &info)) {
+		check_earlier(dir, &info);
+	} else if (each_name(fd, never, NULL)) {
+		need_writable(dir->path);
+		dir->state = RUNDIR_EMPTY;
+	} else {
+		die(EXIT_USAGE,
+		    "%s has something in it and is not a directory of mmgate; "
+		    "give another -o",
+		    dir->path);
+	}
+}
+
+static bool is_on_disk(const char *path)
+{
+	const unsigned tmpfs = 0x01021994, ramfs = 0x858458f6;
+	struct statfs st;
+
+	return statfs(path, &st) == 0 && (unsigned)st.f_type != tmpfs &&
+	       (unsigned)st.f_type != ramfs;
+}
+
+void rundir_check(struct rundir *dir, const char *path)
+{
+	char *parent;
+	int fd;
+
+	*dir = (struct rundir){.fd = -1, .info = -1};
+	dir->path = absolute(path);
+	dir->old = xasprintf("%s.old", dir->path);
+	fd = open_directory(dir->path);
+	if (fd != -1) {
+		check_present(dir, fd);
+		close(fd);
+		dir->on_disk = is_on_disk(dir->path);
+		return;
+	}
+	if (errno != ENOENT)
+		die_errno(EXIT_USAGE, "cannot use %s for the logs", dir->path);
+	need_writable_parent(dir->path);
+	parent = real_parent(dir->path);
+	dir->on_disk = is_on_disk(parent);
+	dir->state = RUNDIR_NEW;
+	free(parent);
+}
+
+/* --- make --- */
+
+static bool remove_log(int fd, const char *name, void *context)
+{
+	(void)context;
+	/* RECORD_DIR_NAME last: half removed, it still is mmgate's. */
+	return strcmp(name, RECORD_DIR_NAME) == 0 ||
+	       (is_own_file(fd, name) && unlinkat(fd, name, 0) == 0);
+}
+
+void rundir_remove(const char *path)
+{
+	int fd = open_directory(path);
+
+	if (fd == -1 && errno == ENOENT)
+		return;
+	if (fd == -1 || !each_name(fd, remove_log, NULL) ||
+	    (unlinkat(fd, RECORD_DIR_NAME, 0) != 0 && errno != ENOENT) ||
+	    rmdir(path) != 0)
+		die_errno(EXIT_USAGE, "cannot remove %s", path);
+	close(fd);
+}
+
+static void make_info(struct rundir *dir, const struct record_dir *info)
+{
+	dir->info = openat(dir->fd, RECORD_DIR_NAME,
+			   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			   0600);
+	if (dir->info == -1 ||
+	    pwrite(dir->info, info, sizeof(*info), 0) != sizeof(*info)) {
+		int error = errno;
+
+		rundir_unmake(dir);
+		errno = error;
+		die_errno(EXIT_USAGE, "cannot write %s/" RECORD_DIR_NAME,
+			  dir->path);
+	}
+}
+
+void rundir_make(struct rundir *dir, const struct record_dir *info)
+{
+	if (dir->state == RUNDIR_EARLIER) {
+		rundir_remove(dir->old);
+		if (rename(dir->path, dir->old) != 0)
+			die_errno(EXIT_USAGE, "cannot rename %s to %s",
+				  dir->path, dir->old);
+	}
+	if (dir->state != RUNDIR_EMPTY && mkdir(dir->path, 0700) != 0)
+		die_errno(EXIT_USAGE, "cannot make %s", dir->path);
+	dir->fd = open_directory(dir->path);
+	if (dir->fd == -1)
+		die_errno(EXIT_USAGE, "cannot use %s", dir->path);
+	make_info(dir, info);
+}
+
+void rundir_unmake(struct rundir *dir)
+{
+	if (dir->info != -1)
+		unlinkat(dir->fd, RECORD_DIR_NAME, 0);
+	if (dir->state != RUNDIR_EMPTY)
+		rmdir(dir->path);
+}
+
+void rundir_close(struct rundir *dir)
+{
+	if (dir->info != -1)
+		close(dir->info);
+	if (dir->fd != -1)
+		close(dir->fd);
+	free(dir->path);
+	free(dir->old);
+}
+
+/* --- fill ---
+ * The programs count `allocated` in the same page meanwhile, so every write
+ * here is of the fields that are ours. */
+
+static void put(const struct rundir *dir, const void *from, size_t from_offset,
+		size_t size)
+{
+	if (pwrite(dir->info, (const char *)from + from_offset, size,
+		   (off_t)from_offset) != (ssize_t)size)
+		warn("cannot complete %s/" RECORD_DIR_NAME ": %s", dir->path,
+		     strerror(errno));
+}
+
+void rundir_started(const struct rundir *dir, pid_t pid)
+{
+	const struct record_dir info = {.pid = (uint32_t)pid};
+
+	put(dir, &info, offsetof(struct record_dir, pid), sizeof(info.pid));
+}
+
+void rundir_finish(const struct rundir *dir, const struct record_dir *info)
+{
+	const size_t from = offsetof(struct record_dir, status);
+	struct record_dir end = *info;
+
+	put(dir, &end, from, offsetof(struct record_dir, spare2) - from);
+	end.finished = 1;
+	put(dir, &end, offsetof(struct record_dir, finished),
+	    sizeof(end.finished));
+}
+
+/* --- logs --- */
+
+struct census {
+	pid_t pid;
+	size_t logs;
+};
+
+static bool count_log(int fd, const char *name, void *context)
+{
+	struct census *census = context;
+
+	(void)fd;
+	if (ends_in(name, RECORD_SUFFIX) &&
+	    (census->pid == 0 || strtol(name, NULL, 10) == census->pid))
+		census->logs++;
+	return true;
+}
+
+size_t rundir_logs(const struct rundir *dir, pid_t pid)
+{
+	struct census census = {.pid = pid};
+
+	each_name(dir->fd, count_log, &census);
+	return census.logs;
+}
+
+/* Nobody has it open, and nobody has it mapped: a mapping keeps its file open.
+ * Unlike a look for the process this sees other pid namespaces too. */
+static bool is_unused(int file)
+{
+	return fcntl(file, F_SETLEASE, F_WRLCK) == 0;
+}
+
+/* The writer's number is free, or was given to a later process. */
+static bool is_gone(const struct record_header *h)
+{
+	uint64_t asleep, started;
+
+	if (!exists((pid_t)h->pid))
+		return true;
+	asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	started = process_started((pid_t)h->pid);
+	return started > h->start.ns + asleep + 1000000000;
+}
+
+static void punch(int file, off_t from, off_t to)
+{
+	if (to > from)
+		fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  from, to - from);
+}
+
+static bool is_zero(const char *bytes, size_t size)
+{
+	return size == 0 ||
+	       (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+/* Frees every page without a bit in it, as one hole for each row of them.  The
+ * size stays, so that a reader can tell a log that was cut. */
+static void punch_zeros(int file, off_t size)
+{
+	static char part[64 * PAGE];
+	off_t kept = 0, at = 0; /* all before `kept` is done */
+	ssize_t n;
+
+	while (at < size) {
+		off_t data = lseek(file, at, SEEK_DATA);
+
+		if (data == -1 && errno == ENXIO)
+			break; /* a hole from here to the end */
+		if (data != -1)
+			at = data / PAGE * PAGE;
+		n = pread(file, part, sizeof(part), at);
+		if (n <= 0)
+			return;
+		for (ssize_t i = 0; i < n; i += PAGE, at += PAGE) {
+			size_t rest = (size_t)(n - i < PAGE ? n - i : PAGE);
+
+			if (is_zero(part + i, rest))
+				continue;
+			punch(file, kept, at);
+			kept = at + PAGE;
+		}
+	}
+	punch(file, kept, size / PAGE * PAGE);
+}
+
+static bool trim_log(int fd, const char *name, void *context)
+{
+	struct record_header h;
+	struct stat st;
+	int file;
+
+	(void)context;
+	if (!is_own_file(fd, name) || !ends_in(name, RECORD_SUFFIX))
+		return true;
+	file = openat(fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (file == -1)
+		return true;
+	if (fstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_uid == geteuid() &&
+	    pread(file, &h, sizeof(h), 0) == sizeof(h) &&
+	    h.magic == RECORD_MAGIC && is_gone(&h) && is_unused(file))
+		punch_zeros(file, st.st_size);
+	close(file);
+	return true;
+}
+
+void rundir_trim(const struct rundir *dir)
+{
+	/* Somebody who opens a log right now breaks our lease: SIGIO. */
+	void (*action)(int) = signal(SIGIO, SIG_IGN);
+
+	each_name(dir->fd, trim_log, NULL);
+	signal(SIGIO, action);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rundir: the directory of a run, its RECORD_DIR_NAME, and its logs as files.
+ *
+ * Nothing is deleted or renamed but what is mmgate's own by name and content,
+ * and no symbolic link is followed inside the directory.
+ */
+#ifndef MMGATE_RUNDIR_H
+#define MMGATE_RUNDIR_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "record.h"
+
+enum rundir_state {
+	RUNDIR_NEW,     /* will be made */
+	RUNDIR_EMPTY,   /* is there, will be used */
+	RUNDIR_EARLIER, /* of an earlier run, will be renamed */
+};
+
+struct rundir {
+	char *path; /* absolute */
+	char *old;  /* its name when a later run renames it */
+	enum rundir_state state;
+	bool on_disk; /* not on a memory file system */
+	int fd, info; /* the directory, RECORD_DIR_NAME; once made */
+};
+
+/* Decides what rundir_make() will do, and changes nothing.  Dies (EXIT_USAGE)
+ * when the directory cannot be used. */
+void rundir_check(struct rundir *dir, const char *path);
+
+/* Makes it, with a RECORD_DIR_NAME that says `info`; or dies. */
+void rundir_make(struct rundir *dir, const struct record_dir *info);
+
+/* Takes it away again, when nothing was started. */
+void rundir_unmake(struct rundir *dir);
+
+/* Forgets it; the directory stays. */
+void rundir_close(struct rundir *dir);
+
+/* Removes a directory that holds nothing but mmgate's files; else dies.  No
+ * matter when there is none. */
+void rundir_remove(const char *path);
+
+/* Notes the started command. */
+void rundir_started(const struct rundir *dir, pid_t pid);
+
+/* Adds what `info` says about the whole run, and that it has ended. */
+void rundir_finish(const struct rundir *dir, const struct record_dir *info);
+
+/* Number of logs in it; with `pid`, of that process. */
+size_t rundir_logs(const struct rundir *dir, pid_t pid);
+
+/* Gives back the parts of logs that hold only zeros.  Logs that anybody has
+ * open or mapped, or whose process lives, are left alone. */
+void rundir_trim(const struct rundir *dir);
+
+#endif

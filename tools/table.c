@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "table.h"
+
+static const char gap[] = "  ";
+
+struct column {
+	const char *group;
+	const char *title;
+	bool right;
+	int width;
+};
+
+struct table {
+	struct column *columns;
+	size_t column_count;
+	char **cells;
+	size_t cell_count, cell_room;
+};
+
+struct table *table_new(void)
+{
+	return xcalloc(1, sizeof(struct table));
+}
+
+static void widen(struct column *c, const char *text)
+{
+	int width = (int)strlen(text);
+
+	if (width > c->width)
+		c->width = width;
+}
+
+void table_column(struct table *t, const char *group, const char *title,
+		  bool right)
+{
+	struct column *c;
+
+	t->columns = xrealloc(t->columns,
+			      (t->column_count + 1) * sizeof(*t->columns));
+	c = &t->columns[t->column_count++];
+	*c = (struct column){.group = group, .title = title, .right = right};
+	widen(c, title);
+}
+
+void table_cell(struct table *t, const char *text)
+{
+	if (t->cell_count == t->cell_room) {
+		t->cell_room = t->cell_room ? 2 * t->cell_room : 64;
+		t->cells = xrealloc(t->cells, t->cell_room * sizeof(*t->cells));
+	}
+	widen(&t->columns[t->cell_count % t->column_count], text);
+	t->cells[t->cell_count++] = xstrdup(text);
+}
+
+static bool same_group(const struct column *a, const struct column *b)
+{
+	return a->group && b->group && !strcmp(a->group, b->group);
+}
+
+/* Columns up to the last one that has a group. */
+static size_t grouped_columns(const struct table *t)
+{
+	size_t count = t->column_count;
+
+	while (count > 0 && !t->columns[count - 1].group)
+		count--;
+	return count;
+}
+
+/* Prints `- group ---` over `width` characters, or blanks. */
+static void print_group(const char *group, int width, FILE *out)
+{
+	int used = 0, i;
+
+	if (group)
+		used = fprintf(out, "- %s ", group);
+	for (i = used; i < width; i++)
+		fputc(group ? '-' : ' ', out);
+}
+
+static void print_groups(const struct table *t, const char *indent, FILE *out)
+{
+	size_t from, to, end = grouped_columns(t);
+	int width;
+
+	if (end == 0)
+		return;
+	fputs(indent, out);
+	for (from = 0; from < end; from = to) {
+		width = t->columns[from].width;
+		for (to = from + 1; to < end; to++) {
+			if (!same_group(&t->columns[from], &t->columns[to]))
+				break;
+			width += (int)sizeof(gap) - 1 + t->columns[to].width;
+		}
+		if (from > 0)
+			fputs(gap, out);
+		print_group(t->columns[from].group, width, out);
+	}
+	fputc('\n', out);
+}
+
+static void print_cell(const struct table *t, size_t i, const char *text,
+		       FILE *out)
+{
+	const struct column *c = &t->columns[i];
+	bool last = i + 1 == t->column_count;
+
+	if (i > 0)
+		fputs(gap, out);
+	if (c->right)
+		fprintf(out, "%*s", c->width, text);
+	else
+		fprintf(out, "%-*s", last ? 0 : c->width, text);
+	if (last)
+		fputc('\n', out);
+}
+
+static void table_free(struct table *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->cell_count; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	free(t->columns);
+	free(t);
+}
+
+void table_print(struct table *t, const char *indent, FILE *out)
+{
+	size_t i;
+
+	print_groups(t, indent, out);
+	fputs(indent, out);
+	for (i = 0; i < t->column_count; i++)
+		print_cell(t, i, t->columns[i].title, out);
+	for (i = 0; i < t->cell_count; i++) {
+		if (i % t->column_count == 0)
+			fputs(indent, out);
+		print_cell(t, i % t->column_count, t->cells[i], out);
+	}
+	table_free(t);
+}
