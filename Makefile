@@ -29,7 +29,7 @@ MACHINE := $(shell $(CC) -dumpmachine)
 # In the program's threads: no vector registers to save, nothing of libc's that
 # needs its start, no thread-local data that allocates.
 SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
-	-ftls-model=initial-exec -fno-tree-loop-distribute-patterns \
+	-ftls-model=initial-exec \
 	$(if $(filter x86_64%,$(MACHINE)),-mgeneral-regs-only)
 SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
 	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,--as-needed \

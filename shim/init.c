@@ -97,13 +97,15 @@ static void read_names(const Elf64_auxv_t *auxv)
 {
 	enum { PR_GET_NAME = 16 };
 	long n = sys_readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	struct text out = text_over(exe, sizeof(exe));
 	const char *path = (const char *)auxv_value(auxv, AT_EXECFN);
+	struct text out;
 
-	if (n > 0)
+	if (n <= 0) {
+		out = text_over(exe, sizeof(exe));
+		text_put(&out, path != NULL ? path : "");
+	} else {
 		exe[n] = '\0';
-	else if (path != NULL)
-		text_put(&out, path);
+	}
 	sys_prctl(PR_GET_NAME, (unsigned long)comm);
 }
 

@@ -10,6 +10,9 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
+/* Keeps the compiler from seeing a memcpy or memset in the loop. */
+#define OPAQUE() __asm__ volatile("")
+
 HIDDEN void *memcpy(void *to, const void *from, size_t n);
 HIDDEN void *memset(void *to, int c, size_t n);
 
@@ -18,8 +21,10 @@ void *memcpy(void *to, const void *from, size_t n)
 	unsigned char *t = to;
 	const unsigned char *f = from;
 
-	while (n-- > 0)
+	while (n-- > 0) {
+		OPAQUE();
 		*t++ = *f++;
+	}
 	return to;
 }
 
@@ -27,7 +32,9 @@ void *memset(void *to, int c, size_t n)
 {
 	unsigned char *t = to;
 
-	while (n-- > 0)
+	while (n-- > 0) {
+		OPAQUE();
 		*t++ = (unsigned char)c;
+	}
 	return to;
 }

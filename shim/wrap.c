@@ -85,12 +85,15 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t new_length, int flags,
 	void *new_addr = NULL;
 	va_list rest;
 
-	/* The argument is there only with this flag. */
-	if (flags & MREMAP_FIXED) {
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
 		va_start(rest, flags);
 		new_addr = va_arg(rest, void *);
 		va_end(rest);
 	}
+	/* Some versions of libc pass no address with DONTUNMAP alone, so its
+	 * callers may give none: a value that cannot be one is not passed on. */
+	if (!(flags & MREMAP_FIXED) && (uintptr_t)new_addr & 4095)
+		new_addr = NULL;
 	ENTER(OP_MREMAP, addr, old_length, new_length, flags,
 	      (int32_t)((uint64_t)new_length >> 32), (uintptr_t)new_addr);
 	return (void *)edge(

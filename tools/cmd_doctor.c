@@ -156,8 +156,7 @@ static void show_limit(const char *name, int resource, unsigned part)
 {
 	struct rlimit limit;
 
-	if (getrlimit((__rlimit_resource_t)resource, &limit) != 0 ||
-	    limit.rlim_cur == RLIM_INFINITY)
+	if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		fact(name, "unlimited");
 	else
 		fact(name, "%s: a log takes %s at most",

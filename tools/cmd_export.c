@@ -316,10 +316,11 @@ static const struct format *find_format(const char *name)
 		if (!strcmp(f->name, name))
 			break;
 	if (!f->name)
-		die(EXIT_USAGE, "--format %s: accepted are csv and jsonl",
-		    name);
+		die(EXIT_USAGE,
+		    "export: --format %s: accepted are csv and jsonl", name);
 	if (!f->row)
-		die(EXIT_USAGE, "--format %s: not in this version", name);
+		die(EXIT_USAGE, "export: --format %s: not in this version",
+		    name);
 	return f;
 }
 
@@ -333,9 +334,9 @@ static const char *parse(struct export *x, int argc, char **argv)
 		else if (option == 'o')
 			x->output = optarg;
 		else
-			die(EXIT_USAGE, "--names: not in this version");
+			die(EXIT_USAGE, "export: --names: not in this version");
 	if (!x->format)
-		die(EXIT_USAGE, "export needs --format csv or --format jsonl");
+		die(EXIT_USAGE, "export: --format is needed: csv or jsonl");
 	return output_directory(argc, argv);
 }
 

@@ -34,16 +34,24 @@ struct request {
 	const struct view *format;
 };
 
-enum { OPT_BY = 256, OPT_PROCESS, OPT_FORMAT, OPT_LATER };
+enum {
+	OPT_BY = 256,
+	OPT_PROCESS,
+	OPT_FORMAT,
+	OPT_SINCE,
+	OPT_UNTIL,
+	OPT_WORST,
+	OPT_DIFF,
+};
 
 static const struct option longs[] = {
 	{"by", required_argument, NULL, OPT_BY},
 	{"process", required_argument, NULL, OPT_PROCESS},
 	{"format", required_argument, NULL, OPT_FORMAT},
-	{"since", required_argument, NULL, OPT_LATER},
-	{"until", required_argument, NULL, OPT_LATER},
-	{"worst", required_argument, NULL, OPT_LATER},
-	{"diff", required_argument, NULL, OPT_LATER},
+	{"since", required_argument, NULL, OPT_SINCE},
+	{"until", required_argument, NULL, OPT_UNTIL},
+	{"worst", required_argument, NULL, OPT_WORST},
+	{"diff", required_argument, NULL, OPT_DIFF},
 	{NULL, 0, NULL, 0},
 };
 
@@ -57,10 +65,11 @@ static const struct view *find_format(const char *name)
 		if (!strcmp(f->name, name))
 			break;
 	if (!f->name)
-		die(EXIT_USAGE, "--format %s: accepted are text and json",
-		    name);
+		die(EXIT_USAGE,
+		    "report: --format %s: accepted are text and json", name);
 	if (!f->write)
-		die(EXIT_USAGE, "--format %s: not in this version", name);
+		die(EXIT_USAGE, "report: --format %s: not in this version",
+		    name);
 	return f;
 }
 
@@ -72,9 +81,18 @@ static void check_grouping(const char *name)
 		if (!strcmp(groupings[i], name))
 			break;
 	if (!groupings[i])
-		die(EXIT_USAGE, "--by %s: accepted is call", name);
+		die(EXIT_USAGE, "report: --by %s: accepted is call", name);
 	if (i > 0)
-		die(EXIT_USAGE, "--by %s: not in this version", name);
+		die(EXIT_USAGE, "report: --by %s: not in this version", name);
+}
+
+_Noreturn static void refuse_for_now(int option)
+{
+	const struct option *o = longs;
+
+	while (o->val != option)
+		o++;
+	die(EXIT_USAGE, "report: --%s: not in this version", o->name);
 }
 
 static void take_option(struct request *r, int option)
@@ -92,10 +110,8 @@ static void take_option(struct request *r, int option)
 	case 'o':
 		r->output = optarg;
 		break;
-	case OPT_LATER:
-		die(EXIT_USAGE,
-		    "report --since, --until, --worst, --diff: not in this "
-		    "version");
+	default:
+		refuse_for_now(option);
 	}
 }
 
@@ -137,7 +153,8 @@ static void select_processes(struct report *report, const char *wanted)
 	}
 	if (report->count == 0 && report->dir->count > 0)
 		die(EXIT_FAILED,
-		    "--process %s: none of the %zu processes in %s has this "
+		    "report: --process %s: none of the %zu processes in %s has "
+		    "this "
 		    "image name or number",
 		    wanted, report->dir->count, report->dir->path);
 }

@@ -227,16 +227,16 @@ static void sum_calls(const struct log_dir *dir)
 {
 	struct stats_total total = stats_sum(dir);
 	double busy = total.wait_ns + total.kernel_ns;
+	char share[64] = "";
 
-	fprintf(stderr, "mmgate: %s call%s in %zu process%s: %s at the gate, ",
-		units_count(total.calls), total.calls == 1 ? "" : "s",
-		dir->count, dir->count == 1 ? "" : "es",
-		units_time(total.wait_ns));
-	fprintf(stderr, "%s in the kernel", units_time(total.kernel_ns));
 	if (total.thread_ns > 0)
-		fprintf(stderr, "; together %s of the threads' time",
-			units_percent(busy / total.thread_ns));
-	fputc('\n', stderr);
+		snprintf(share, sizeof(share),
+			 "; together %s of the threads' time",
+			 units_percent(busy / total.thread_ns));
+	warn("%s call%s in %zu process%s: %s at the gate, %s in the kernel%s",
+	     units_count(total.calls), total.calls == 1 ? "" : "s", dir->count,
+	     dir->count == 1 ? "" : "es", units_time(total.wait_ns),
+	     units_time(total.kernel_ns), share);
 	if (total.bypassed != 0)
 		warn("%s calls went without the lock; the report says why",
 		     units_count(total.bypassed));
@@ -251,14 +251,13 @@ static void sum_calls(const struct log_dir *dir)
 
 static void sum_run(const struct record_dir *info)
 {
-	fprintf(stderr, "mmgate: ran %s; %s context switches (%s forced), ",
-		units_time((double)info->wall_ns),
-		units_count(info->voluntary_switches +
-			    info->involuntary_switches),
-		units_count(info->involuntary_switches));
-	fprintf(stderr, "%s page faults, peak memory %s\n",
-		units_count(info->minor_faults + info->major_faults),
-		units_bytes((double)info->peak_rss_bytes));
+	warn("ran %s; %s context switches (%s forced), %s page faults, peak "
+	     "memory %s",
+	     units_time((double)info->wall_ns),
+	     units_count(info->voluntary_switches + info->involuntary_switches),
+	     units_count(info->involuntary_switches),
+	     units_count(info->minor_faults + info->major_faults),
+	     units_bytes((double)info->peak_rss_bytes));
 }
 
 static const char *base_name(const char *path)

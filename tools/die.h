@@ -12,10 +12,10 @@
 
 enum {
 	EXIT_DONE = 0,
-	EXIT_FAILED = 1,	/* a check failed, a log could not be read */
-	EXIT_USAGE = 2,		/* usage or environment */
-	EXIT_NOT_GATED = 125,	/* the command cannot be instrumented */
-	EXIT_NOT_RUN = 126,	/* found, but could not be executed */
+	EXIT_FAILED = 1,      /* a check failed, a log could not be read */
+	EXIT_USAGE = 2,       /* usage or environment */
+	EXIT_NOT_GATED = 125, /* the command cannot be instrumented */
+	EXIT_NOT_RUN = 126,   /* found, but could not be executed */
 	EXIT_NOT_FOUND = 127,
 };
 

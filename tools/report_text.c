@@ -241,7 +241,6 @@ static void print_notes(const struct log_process *p, FILE *out)
 	if (p->clamped > 0)
 		fprintf(out, "  %s times were negative and count as 0\n",
 			units_count(p->clamped));
-	note_hooks(p, out);
 }
 
 /* --- one process --- */
@@ -308,25 +307,53 @@ static void print_legend(FILE *out)
 	fputs("\nshare: of the time that the process's threads lived\n", out);
 }
 
+/* The worst processes first; how many of them have a call. */
+static size_t rank(const struct log_process **processes, size_t count)
+{
+	size_t busy = 0;
+
+	qsort(processes, count, sizeof(*processes), by_cost);
+	while (busy < count && report_calls(processes[busy]) > 0)
+		busy++;
+	return busy;
+}
+
+static void print_worst(const struct log_process **worst, size_t count,
+			FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (i > 0)
+			fputc('\n', out);
+		print_process(worst[i], out);
+		/* Mostly the same for all, so it is said once. */
+		if (i + 1 == count ||
+		    strcmp(worst[i]->hooks, worst[i + 1]->hooks) != 0)
+			note_hooks(worst[i], out);
+	}
+	if (count > 0)
+		print_legend(out);
+}
+
 void report_text(const struct report *report, FILE *out)
 {
 	const struct log_process **worst =
 		xcalloc(report->count, sizeof(*worst));
-	size_t shown = report->count < SHOWN ? report->count : SHOWN, i;
+	size_t shown, rest;
 
 	memcpy(worst, report->processes, report->count * sizeof(*worst));
-	qsort(worst, report->count, sizeof(*worst), by_cost);
+	shown = rank(worst, report->count);
+	if (shown == 0)
+		shown = report->count;
+	if (shown > SHOWN)
+		shown = SHOWN;
+	rest = report->count - shown;
 	if (report->dir->has_info && report->dir->info.finished == 1)
 		print_run(&report->dir->info, out);
-	for (i = 0; i < shown; i++) {
-		if (i > 0)
-			fputc('\n', out);
-		print_process(worst[i], out);
-	}
-	if (shown > 0)
-		print_legend(out);
-	if (shown < report->count)
-		print_sum(worst + shown, report->count - shown,
+	print_worst(worst, shown, out);
+	if (rest > 0)
+		print_sum(worst + shown, rest,
 			  "more (see one with --process NAME or PID)", out);
 	if (report->count > 1)
 		print_sum(worst, report->count, "processes in all", out);
