@@ -393,7 +393,13 @@ static bool read_log(struct log *log, struct source *source,
 	    !find_rate(log, &h, why))
 		return false;
 	take_header(log, &h);
-	return read_stripes(log, source, why);
+	if (!read_stripes(log, source, why))
+		return false;
+	/* The writer adds a thread's time in steps; one thread at least was
+	 * there all the time. */
+	if (log->process.thread_ns < log->process.duration_ns)
+		log->process.thread_ns = log->process.duration_ns;
+	return true;
 }
 
 struct log *log_open(const char *path, char why[WHY_BYTES])
