@@ -35,6 +35,18 @@ static inline uint64_t clock_ticks(void)
 	return clock_monotonic();
 }
 
+/* The same, not before everything that came earlier is done: a CPU may read
+ * the counter ahead of a lock that it waits for. */
+static inline uint64_t clock_ticks_after(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("lfence" ::: "memory");
+#else
+	__asm__ volatile("isb" ::: "memory");
+#endif
+	return clock_ticks();
+}
+
 /* Both clocks at one instant. */
 struct record_pair clock_pair(void);
 

@@ -198,33 +198,47 @@ static uint64_t choose_lock(struct thread *t, const struct gate_span *span,
 	return state;
 }
 
-static void take_lock(struct thread *t, struct gate_span *span)
+/* Waits for the lock; false: goes on without it. */
+static bool wait_for(struct lock *lock, struct gate_span *span, uint64_t state)
 {
 	struct lock_wait wait = {.limit_ns = config.max_wait_ns};
-	int bypass = -1, error;
+	int error = config.kind->acquire(lock, &wait);
+
+	span->wake = wait.wake;
+	if (error == -ETIMEDOUT)
+		open_gate(state, clock_ticks() - span->asked);
+	return error == 0;
+}
+
+/* The times on the way in: asked before a wait, entered after it; equal when
+ * there was none, as one stamp after the lock is all that it takes. */
+static void take_lock(struct thread *t, struct gate_span *span)
+{
+	int bypass = -1;
 	uint64_t state = choose_lock(t, span, &bypass);
 	uint32_t generation = (uint32_t)(state & 0xff);
+	struct lock *lock = &world_page.gate.locks[generation % WORLD_LOCKS];
 
 	if (bypass < 0) {
 		/* Marked before the wait: a handler that interrupts it must
 		 * not queue behind its own thread. */
 		t->inside = generation + 1;
 		atomic_signal_fence(memory_order_seq_cst);
-		error = config.kind->acquire(
-			&world_page.gate.locks[generation % WORLD_LOCKS],
-			&wait);
-		span->wake = wait.wake;
-		if (error >= 0) {
-			if (error > 0)
-				span->entered = clock_ticks();
-			span->generation = generation;
-			span->outcome = OUTCOME_GATED;
+		span->generation = generation;
+		span->outcome = OUTCOME_GATED;
+		if (config.kind->take(lock)) {
+			span->entered = span->asked = clock_ticks_after();
+			return;
+		}
+		span->asked = clock_ticks();
+		if (wait_for(lock, span, state)) {
+			span->entered = clock_ticks_after();
 			return;
 		}
 		t->inside = 0;
-		if (error == -ETIMEDOUT)
-			open_gate(state, clock_ticks() - span->asked);
 		bypass = BYPASS_TIMEOUT;
+	} else {
+		span->asked = clock_ticks();
 	}
 	span->outcome = (uint8_t)(OUTCOME_BYPASSED + bypass);
 	span->entered = clock_ticks();
@@ -404,11 +418,12 @@ void gate_enter(struct gate_span *span)
 	if (self == 0)
 		return;
 	span->wake = 0;
-	span->outcome = OUTCOME_UNGATED;
-	span->asked = clock_ticks();
-	span->entered = span->asked;
-	if (config.gated >> span->op & 1)
+	if (config.gated >> span->op & 1) {
 		take_lock(t, span);
+		return;
+	}
+	span->outcome = OUTCOME_UNGATED;
+	span->entered = span->asked = clock_ticks();
 }
 
 long gate_leave(struct gate_span *span, long result)

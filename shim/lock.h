@@ -18,6 +18,7 @@
 #define MMGATE_LOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { LOCK_LINE = 64, LOCK_STAMPS = 7 };
@@ -42,7 +43,9 @@ struct lock_wait {
 
 struct lock_kind {
 	const char *name;
-	/* 0: the caller holds it, at once.  1: it holds it, after a wait.
+	/* Takes the lock if it is free.  Never waits. */
+	bool (*take)(struct lock *lock);
+	/* Takes the lock and waits for it if need be.  0: the caller holds it.
 	 * -ETIMEDOUT: it does not, the limit has passed.  -EOWNERDEAD: it does
 	 * not, the lock was abandoned. */
 	int (*acquire)(struct lock *lock, struct lock_wait *wait);

@@ -25,14 +25,20 @@
 
 enum { FREE, HELD, CONTENDED };
 
-static int acquire(struct lock *lock, struct lock_wait *wait)
+static bool take(struct lock *lock)
 {
 	uint32_t seen = FREE;
+
+	return atomic_compare_exchange_strong_explicit(&lock->word, &seen, HELD,
+						       memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+static int acquire(struct lock *lock, struct lock_wait *wait)
+{
 	int error = 0;
 
-	if (atomic_compare_exchange_strong_explicit(&lock->word, &seen, HELD,
-						    memory_order_acquire,
-						    memory_order_relaxed))
+	if (take(lock))
 		return 0;
 	while (atomic_exchange_explicit(&lock->word, CONTENDED,
 					memory_order_acquire) != FREE) {
@@ -40,7 +46,7 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 			return error;
 		error = lock_sleep(lock, CONTENDED, wait);
 	}
-	return 1;
+	return 0;
 }
 
 static void release(struct lock *lock)
@@ -50,4 +56,4 @@ static void release(struct lock *lock)
 		lock_wake(lock);
 }
 
-const struct lock_kind lock_mutex = {"mutex", acquire, release};
+const struct lock_kind lock_mutex = {"mutex", take, acquire, release};

@@ -18,19 +18,21 @@
 
 #include "poison.h"
 
-enum { FREE, HELD };
+enum { FREE };
 
 enum { FIRST_PAUSES = 4, LONGEST_PAUSES = 64, MOST_PAUSES = 256 };
 
 static bool take(struct lock *lock)
 {
-	uint32_t seen = FREE;
+	return lock_mutex.take(lock);
+}
 
+/* Looks before it tries, so that waiting spinners only read the line. */
+static bool look_and_take(struct lock *lock)
+{
 	return atomic_load_explicit(&lock->word, memory_order_relaxed) ==
 		       FREE &&
-	       atomic_compare_exchange_strong_explicit(&lock->word, &seen, HELD,
-						       memory_order_acquire,
-						       memory_order_relaxed);
+	       take(lock);
 }
 
 static bool spin(struct lock *lock)
@@ -40,7 +42,7 @@ static bool spin(struct lock *lock)
 	for (int spent = 0; spent < MOST_PAUSES; spent += pauses) {
 		for (int i = 0; i < pauses; i++)
 			sys_pause();
-		if (take(lock))
+		if (look_and_take(lock))
 			return true;
 		if (pauses < LONGEST_PAUSES)
 			pauses *= 2;
@@ -50,10 +52,8 @@ static bool spin(struct lock *lock)
 
 static int acquire(struct lock *lock, struct lock_wait *wait)
 {
-	if (take(lock))
+	if (look_and_take(lock) || (lock_cpus > 1 && spin(lock)))
 		return 0;
-	if (lock_cpus > 1 && spin(lock))
-		return 1;
 	return lock_mutex.acquire(lock, wait);
 }
 
@@ -62,4 +62,4 @@ static void release(struct lock *lock)
 	lock_mutex.release(lock);
 }
 
-const struct lock_kind lock_spin = {"spin", acquire, release};
+const struct lock_kind lock_spin = {"spin", take, acquire, release};

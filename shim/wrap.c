@@ -91,7 +91,8 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t new_length, int flags,
 		va_end(rest);
 	}
 	/* Some versions of libc pass no address with DONTUNMAP alone, so its
-	 * callers may give none: a value that cannot be one is not passed on. */
+	 * callers may give none: a value that cannot be one is not passed on.
+	 */
 	if (!(flags & MREMAP_FIXED) && (uintptr_t)new_addr & 4095)
 		new_addr = NULL;
 	ENTER(OP_MREMAP, addr, old_length, new_length, flags,
