@@ -374,12 +374,15 @@ static void note_opening(uint64_t wait)
 static void record(struct thread *t, const struct gate_span *span, long result,
 		   uint64_t left)
 {
-	struct record_stripe *stripe = log_stripe(t->stripe);
-	struct record_op *op = &stripe->op[span->op];
 	struct measured m = {.result = result, .kind = EVENT_CALL};
+	uint32_t at = t->stripe;
+	struct record_stripe *stripe;
+	struct record_op *op;
 
-	if (unlikely(!log_need_op(t->stripe, span->op)))
+	if (unlikely(!log_need_op(&at, span->op)))
 		return;
+	stripe = log_stripe(at);
+	op = &stripe->op[span->op];
 	m.kernel = difference(stripe, span->entered, left);
 	if (span->outcome == OUTCOME_GATED) {
 		m.wait = difference(stripe, span->asked, span->entered);
@@ -387,7 +390,7 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 	} else if (unlikely(span->outcome >= OUTCOME_BYPASSED)) {
 		add(&op->bypassed[span->outcome - OUTCOME_BYPASSED], 1);
 	}
-	if (unlikely(span->wake != 0) && log_need_wake(t->stripe))
+	if (unlikely(span->wake != 0) && log_need_wake(at))
 		add_value(&stripe->wake, span->wake);
 	add_value(&op->kernel, m.kernel);
 	if (unlikely(sys_failed(result)))

@@ -38,6 +38,8 @@ static struct {
 	uint32_t stripes;
 	uint32_t ring_slots;
 	bool all_there; /* the whole file has memory: no populating */
+	uint32_t refused[RECORD_MAX_STRIPES]; /* parts that got none */
+	uint32_t full; /* it was said that the log cannot grow */
 	struct ring rings[RECORD_MAX_STRIPES];
 } self;
 
@@ -402,10 +404,12 @@ static void set_up(const struct record_header *layout, uint64_t started)
 	self.started = started;
 	self.stripes = layout->stripes;
 	self.ring_slots = layout->ring_slots;
+	self.full = 0;
 	for (uint32_t i = 0; i < self.stripes; i++) {
 		log_hot.ready[i] = self.all_there ? UINT32_MAX
 				   : i == 0       ? 1u << PART_HEAD
 						  : 0;
+		self.refused[i] = 0;
 		self.rings[i].capacity = self.ring_slots;
 		self.rings[i].populated = self.all_there ? self.ring_slots : 0;
 		if (log_has(i, PART_HEAD))
@@ -469,24 +473,56 @@ void log_forget(void)
 
 /* --- in use --- */
 
-/* Gets memory for a part of stripe `i` that lies at `at`. */
+/* The log cannot grow any more: says so in it, once. */
+static void note_full(const char *why)
+{
+	if (__atomic_exchange_n(&self.full, 1, __ATOMIC_RELAXED) == 0 &&
+	    self.header->limits[0] == '\0')
+		copy(self.header->limits, sizeof(self.header->limits), why);
+}
+
+/* Takes `bytes` of the directory's allowance and fills them with memory. */
+static bool get_memory(uint64_t from, uint64_t bytes)
+{
+	if (!reserve(bytes)) {
+		note_full("MMGATE_LOG_TOTAL is reached: fewer events are kept");
+		return false;
+	}
+	if (populate(from, bytes) == 0)
+		return true;
+	add(&self.dir->allocated, -bytes);
+	note_full("no space left for the log: fewer events are kept");
+	return false;
+}
+
+/* Gets memory for a part of stripe `i` that lies at `at`.  One refusal is
+ * enough: asking again at each call would cost a system call each time. */
 static bool get_part(uint32_t i, unsigned part, const void *at, uint64_t bytes)
 {
-	if (!reserve(bytes))
+	if (__atomic_load_n(&self.refused[i], __ATOMIC_RELAXED) >> part & 1)
 		return false;
-	if (populate((uint64_t)((const char *)at - self.base), bytes) != 0) {
-		add(&self.dir->allocated, -bytes);
+	if (!get_memory((uint64_t)((const char *)at - self.base), bytes)) {
+		__atomic_fetch_or(&self.refused[i], 1u << part,
+				  __ATOMIC_RELAXED);
 		return false;
 	}
 	__atomic_fetch_or(&log_hot.ready[i], 1u << part, __ATOMIC_RELEASE);
 	return true;
 }
 
-bool log_get_op(uint32_t i, enum op op)
+static bool get_op(uint32_t i, enum op op)
 {
 	const struct record_op *at = &log_stripe(i)->op[op];
 
-	if (get_part(i, op, at, sizeof(*at)))
+	return log_has(i, op) || get_part(i, op, at, sizeof(*at));
+}
+
+bool log_get_op(uint32_t *i, enum op op)
+{
+	if (get_op(*i, op))
+		return true;
+	*i = 0;
+	if (get_op(0, op))
 		return true;
 	add(&self.header->unrecorded, 1);
 	return false;
@@ -540,12 +576,7 @@ static void grow(uint32_t i, uint64_t slot)
 
 	if (target <= populated)
 		return;
-	if (!reserve(bytes)) {
-		stop_growing(i, populated);
-		return;
-	}
-	if (populate(at, bytes) != 0) {
-		add(&self.dir->allocated, -bytes);
+	if (!get_memory(at, bytes)) {
 		stop_growing(i, populated);
 		return;
 	}

@@ -61,7 +61,7 @@ struct log_hot {
 extern struct log_hot log_hot;
 
 /* The slow halves of the functions below. */
-bool log_get_op(uint32_t stripe, enum op op);
+bool log_get_op(uint32_t *stripe, enum op op);
 bool log_get_wake(uint32_t stripe);
 bool log_compare_clocks(uint64_t now);
 
@@ -85,11 +85,12 @@ static inline bool log_has(uint32_t stripe, unsigned part)
 	       1;
 }
 
-/* Gets memory for the figures of an op, or for `wake`, in a stripe; false when
- * there is none (the call is then counted as unrecorded). */
-static inline bool log_need_op(uint32_t stripe, enum op op)
+/* Gets memory for the figures of an op in the stripe, or where there is none
+ * any more sends them to the first one; false when they have no place at all
+ * (the call is then counted as unrecorded). */
+static inline bool log_need_op(uint32_t *stripe, enum op op)
 {
-	return log_has(stripe, op) || log_get_op(stripe, op);
+	return log_has(*stripe, op) || log_get_op(stripe, op);
 }
 
 static inline bool log_need_wake(uint32_t stripe)

@@ -229,6 +229,7 @@ static void take_header(struct log *log, const struct record_header *h)
 		p->duration_ns = last->ns - h->start.ns;
 	p->threads = h->threads;
 	p->opened = h->opened;
+	p->unrecorded = h->unrecorded;
 	take_strings(p, h);
 }
 

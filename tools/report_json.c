@@ -129,6 +129,7 @@ static void put_process(struct json *j, const struct log_process *p)
 	json_u64(j, "thread_ns", p->thread_ns);
 	json_u64(j, "gate_opened", p->opened);
 	json_string(j, "limits", p->limits);
+	json_u64(j, "unrecorded", p->unrecorded);
 	put_settings(j, p);
 	put_hooks(j, p);
 	put_calls(j, p);

@@ -238,6 +238,9 @@ static void print_notes(const struct log_process *p, FILE *out)
 	note_events(p, out);
 	if (*p->limits)
 		fprintf(out, "  limited: %s\n", p->limits);
+	if (p->unrecorded > 0)
+		fprintf(out, "  incomplete: %s calls found no room in the log\n",
+			units_count(p->unrecorded));
 	if (p->clamped > 0)
 		fprintf(out, "  %s times were negative and count as 0\n",
 			units_count(p->clamped));
