@@ -125,12 +125,17 @@ static uint64_t now_us(void)
 	return clock_monotonic() / 1000;
 }
 
+static struct lock *generation_lock(uint64_t generation)
+{
+	return &world_page.gate.locks[generation % WORLD_LOCKS];
+}
+
 /* The gate is open.  True: the time is over and it is closed again. */
 static bool close_again(uint64_t state)
 {
 	struct world_gate *gate = &world_page.gate;
 	uint64_t generation = state & 0xff, next = (generation + 1) & 0xff;
-	struct lock *fresh = &gate->locks[next % WORLD_LOCKS];
+	struct lock *fresh = generation_lock(next);
 
 	if (state >> 8 == OPEN_RENEWING || now_us() < state >> 8)
 		return false;
@@ -140,7 +145,6 @@ static bool close_again(uint64_t state)
 	for (int i = 0; i < LOCK_STAMPS; i++)
 		atomic_store(&fresh->woken[i], 0);
 	atomic_store(&fresh->word, 0);
-	atomic_store(&fresh->abandoned, 0);
 	atomic_store(&gate->state, next);
 	return true;
 }
@@ -156,7 +160,7 @@ static void open_gate(uint64_t state, uint64_t wait)
 	if (!atomic_compare_exchange_strong(&gate->state, &state,
 					    until << 8 | (state & 0xff)))
 		return; /* another was first */
-	lock_abandon(&gate->locks[(state & 0xff) % WORLD_LOCKS]);
+	lock_abandon(generation_lock(state & 0xff));
 	note_opening(wait);
 }
 
@@ -217,7 +221,7 @@ static void take_lock(struct thread *t, struct gate_span *span)
 	int bypass = -1;
 	uint64_t state = choose_lock(t, span, &bypass);
 	uint32_t generation = (uint32_t)(state & 0xff);
-	struct lock *lock = &world_page.gate.locks[generation % WORLD_LOCKS];
+	struct lock *lock = generation_lock(generation);
 
 	if (bypass < 0) {
 		/* Marked before the wait: a handler that interrupts it must
@@ -251,8 +255,7 @@ static void give_back(struct thread *t, const struct gate_span *span)
 
 	/* Given up meanwhile: its word is nobody's any more. */
 	if ((state & 0xff) == span->generation && state >> 8 == 0)
-		config.kind->release(
-			&world_page.gate.locks[span->generation % WORLD_LOCKS]);
+		config.kind->release(generation_lock(span->generation));
 	atomic_signal_fence(memory_order_seq_cst);
 	t->inside = 0;
 }
@@ -437,10 +440,14 @@ long gate_leave(struct gate_span *span, long result)
 	if (span->self == 0)
 		return result;
 	left = clock_ticks();
-	/* Forked in a handler in between: this is the child, whose locks are
-	 * free, and whose parent records the call. */
-	if (unlikely(world_self() != span->self))
+	/* Forked in a handler in between: this is the child, and its parent
+	 * records the call.  Its locks were wiped, but a fork before the lock
+	 * was taken let it take one of its own. */
+	if (unlikely(world_self() != span->self)) {
+		if (span->outcome == OUTCOME_GATED)
+			config.kind->release(generation_lock(span->generation));
 		return result;
+	}
 	if (span->outcome == OUTCOME_GATED)
 		give_back(t, span);
 	if (log_is_open())

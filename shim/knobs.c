@@ -56,6 +56,50 @@ static const char *argument(const char *value, const char *name)
 	return rest != NULL && *rest == ':' ? rest + 1 : NULL;
 }
 
+/* The op that the `len`-long word at `s` names, or OP_COUNT. */
+static unsigned find_op(const char *s, size_t len)
+{
+	unsigned op = 0;
+
+	while (op < OP_COUNT && !text_is(s, len, op_name(op)))
+		op++;
+	return op;
+}
+
+/* Length of what comes before the colon in a word, or of the word. */
+static size_t before_colon(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && s[n] != ':')
+		n++;
+	return n;
+}
+
+static bool is_lock(const char *s, size_t len)
+{
+	for (size_t i = 0; i < COUNT_OF(locks); i++)
+		if (text_is(s, len, locks[i].name))
+			return true;
+	return false;
+}
+
+/* OP:LOCK,... is understood, and its part is to come. */
+static int parse_lock_per_op(const char *value)
+{
+	for (;;) {
+		size_t len = text_word(value), colon = before_colon(value, len);
+		const char *lock = value + colon + 1;
+
+		if (find_op(value, colon) == OP_COUNT || colon == len ||
+		    !is_lock(lock, before_colon(lock, len - colon - 1)))
+			return -EINVAL;
+		if (value[len] == '\0')
+			return -ENOSYS;
+		value += len + 1;
+	}
+}
+
 static int parse_lock(struct knobs *knobs, const char *value)
 {
 	uint64_t n;
@@ -76,10 +120,7 @@ static int parse_lock(struct knobs *knobs, const char *value)
 			return -EINVAL;
 		return -ENOSYS;
 	}
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		if (argument(value, op_name(op)) != NULL)
-			return -ENOSYS; /* a lock per op */
-	return -EINVAL;
+	return parse_lock_per_op(value);
 }
 
 static void show_lock(const struct knobs *knobs, struct text *out)
@@ -99,10 +140,8 @@ static int parse_calls(struct knobs *knobs, const char *value)
 	}
 	for (;;) {
 		size_t len = text_word(value);
-		unsigned op = 0;
+		unsigned op = find_op(value, len);
 
-		while (op < OP_COUNT && !text_is(value, len, op_name(op)))
-			op++;
 		if (op == OP_COUNT)
 			return -EINVAL;
 		calls |= 1u << op;
@@ -176,16 +215,12 @@ static int parse_delay(struct knobs *knobs, const char *value)
 	if (text_equal(value, "none"))
 		return 0;
 	for (;;) {
-		size_t len = text_word(value), colon = 0;
-		unsigned op = 0;
+		size_t len = text_word(value), colon = before_colon(value, len);
 
-		while (colon < len && value[colon] != ':')
-			colon++;
-		while (op < OP_COUNT && !text_is(value, colon, op_name(op)))
-			op++;
-		if (op == OP_COUNT || colon == len ||
+		if (find_op(value, colon) == OP_COUNT || colon == len ||
 		    text_parse_duration(value + colon + 1, len - colon - 1,
-					&ns) != 0)
+					&ns) != 0 ||
+		    ns > 10000000)
 			return -EINVAL;
 		if (value[len] == '\0')
 			return -ENOSYS;

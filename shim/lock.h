@@ -8,8 +8,8 @@
  *   - all bytes zero is a free lock, and release() of one that is free, or
  *     that somebody else took since, does nothing worse than let one more
  *     thread pass;
- *   - acquire() never waits past the deadline, and gives up as soon as
- *     `abandoned` is set.
+ *   - acquire() never waits past the limit, and gives up as soon as the word is
+ *     LOCK_ABANDONED, which only the gate writes, and nobody else changes.
  * What holds for all locks (re-entry, fork, opening) lives in gate.c.
  *
  * Functions run in the program's threads, allocate nothing, leave errno alone.
@@ -26,10 +26,8 @@ enum { LOCK_LINE = 64, LOCK_STAMPS = 7 };
 /* One lock, in the page that fork wipes. */
 struct lock {
 	_Alignas(LOCK_LINE) _Atomic uint32_t word; /* its kind says */
-	/* Set once, by the gate, when the lock is given up for a fresh one. */
-	_Alignas(LOCK_LINE) _Atomic uint32_t abandoned;
 	/* When sleepers were woken, in ticks, 0 when claimed: wake_ns. */
-	_Atomic uint64_t woken[LOCK_STAMPS];
+	_Alignas(LOCK_LINE) _Atomic uint64_t woken[LOCK_STAMPS];
 };
 
 /* One thread's try to get it. */
@@ -58,12 +56,12 @@ struct lock_kind {
 /* CPUs that the process may use; spinning on one is a waste. */
 extern unsigned lock_cpus;
 
-/* A word that no kind writes: an abandoned lock's. */
+/* The word of a lock that was given up for a fresh one. */
 #define LOCK_ABANDONED UINT32_MAX
 
 /* Sleeps while the word is `seen`, until woken or the limit has passed.  0:
  * look again, the wake-up may have been meant for the lock; -ETIMEDOUT: no
- * wake-up was taken; -EOWNERDEAD: the lock is abandoned. */
+ * wake-up was taken. */
 int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait);
 
 /* Stamps the time and wakes one sleeper. */

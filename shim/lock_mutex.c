@@ -5,12 +5,14 @@
  * word  0  free
  *       1  held, nobody sleeps
  *       2  held, somebody may sleep
+ *       LOCK_ABANDONED  the gate's word: for good
  *
  * 0 -> 1  whoever comes, before any thread that was woken for it (stealing:
  *         no idle time between a release and the sleeper's start)
- * * -> 2  a waiter, before each sleep; it holds the lock if that found 0.
- *         A waiter that was woken comes this way too, as others may sleep.
- * * -> 0  the holder; it wakes one sleeper if that found 2
+ * 0 -> 2  a waiter that slept: others may sleep still
+ * 1 -> 2  a waiter, before it sleeps
+ * 1 -> 0  the holder
+ * 2 -> 0  the holder; it then wakes one sleeper
  *
  * So while somebody sleeps either the word is 2 and its holder will wake one,
  * or a woken thread is on its way to make it 2.  A waiter that times out takes
@@ -25,34 +27,48 @@
 
 enum { FREE, HELD, CONTENDED };
 
+static bool change(struct lock *lock, uint32_t *from, uint32_t to)
+{
+	return atomic_compare_exchange_strong_explicit(&lock->word, from, to,
+						       memory_order_acq_rel,
+						       memory_order_relaxed);
+}
+
 static bool take(struct lock *lock)
 {
 	uint32_t seen = FREE;
 
-	return atomic_compare_exchange_strong_explicit(&lock->word, &seen, HELD,
-						       memory_order_acquire,
-						       memory_order_relaxed);
+	return change(lock, &seen, HELD);
 }
 
 static int acquire(struct lock *lock, struct lock_wait *wait)
 {
+	uint32_t mine = HELD;
 	int error = 0;
 
-	if (take(lock))
-		return 0;
-	while (atomic_exchange_explicit(&lock->word, CONTENDED,
-					memory_order_acquire) != FREE) {
+	for (;;) {
+		uint32_t seen = FREE;
+
+		if (change(lock, &seen, mine))
+			return 0;
+		if (seen == LOCK_ABANDONED)
+			return -EOWNERDEAD;
 		if (error != 0)
 			return error;
+		if (seen == HELD && !change(lock, &seen, CONTENDED))
+			continue;
 		error = lock_sleep(lock, CONTENDED, wait);
+		mine = CONTENDED;
 	}
-	return 0;
 }
 
 static void release(struct lock *lock)
 {
-	if (atomic_exchange_explicit(&lock->word, FREE, memory_order_release) ==
-	    CONTENDED)
+	uint32_t seen = HELD;
+
+	if (change(lock, &seen, FREE))
+		return;
+	if (seen == CONTENDED && change(lock, &seen, FREE))
 		lock_wake(lock);
 }
 

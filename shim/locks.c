@@ -98,7 +98,6 @@ void lock_wake(struct lock *lock)
 
 void lock_abandon(struct lock *lock)
 {
-	atomic_store(&lock->abandoned, 1);
 	atomic_store(&lock->word, LOCK_ABANDONED);
 	sys_futex_wake(&lock->word, INT32_MAX);
 }
@@ -120,14 +119,6 @@ int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 				       (int64_t)(left % 1000000000)};
 	long result;
 
-	/* After the caller's write to the word, so that either we see the
-	 * flag or lock_abandon()'s write comes after ours and ends the sleep.
-	 */
-	if (atomic_load(&lock->abandoned)) {
-		/* Our own write may have put others back to sleep. */
-		lock_abandon(lock);
-		return -EOWNERDEAD;
-	}
 	if (left == 0)
 		return -ETIMEDOUT;
 	asleep = clock_ticks();
@@ -137,7 +128,5 @@ int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 		if (stamp != 0)
 			wait->wake = clock_ticks() - stamp;
 	}
-	if (atomic_load(&lock->abandoned))
-		return -EOWNERDEAD;
 	return result == -ETIMEDOUT ? -ETIMEDOUT : 0;
 }

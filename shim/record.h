@@ -169,19 +169,27 @@ static inline uint64_t record_event_kernel(const struct record_event *e)
 	return (uint64_t)e->kernel_high << 32 | e->kernel_low;
 }
 
+static inline uint64_t record_rotate(uint64_t x, unsigned by)
+{
+	return x << by | x >> (64 - by);
+}
+
 /* Folds everything but seq and check; a mix of two events does not pass. */
 static inline uint32_t record_event_check(const struct record_event *e)
 {
-	uint64_t x = e->time ^ e->addr << 1 ^ e->length << 3 ^ e->offset << 5 ^
-		     (uint64_t)e->result << 7 ^ e->caller << 9;
+	uint64_t x = e->time ^ record_rotate(e->addr, 1) ^
+		     record_rotate(e->length, 3) ^ record_rotate(e->offset, 5) ^
+		     record_rotate((uint64_t)e->result, 7) ^
+		     record_rotate(e->caller, 9);
 
 	x ^= (uint64_t)e->wait_low << 32 | e->kernel_low;
-	x ^= ((uint64_t)e->wait_high << 16 | e->kernel_high) << 11;
-	x ^= ((uint64_t)e->arg << 32 | e->flags) << 13;
-	x ^= (uint64_t)(uint32_t)e->fd << 32 | e->tid;
-	x ^= ((uint64_t)e->weight << 32 | e->stack) << 2;
-	x ^= (uint64_t)e->kind << 48 | (uint64_t)e->op << 40 |
-	     (uint64_t)e->outcome << 32 | e->layer;
+	x ^= record_rotate((uint64_t)e->wait_high << 16 | e->kernel_high, 11);
+	x ^= record_rotate((uint64_t)e->arg << 32 | e->flags, 13);
+	x ^= record_rotate((uint64_t)(uint32_t)e->fd << 32 | e->tid, 15);
+	x ^= record_rotate((uint64_t)e->weight << 32 | e->stack, 17);
+	x ^= record_rotate((uint64_t)e->kind << 24 | (uint64_t)e->op << 16 |
+				   (uint64_t)e->outcome << 8 | e->layer,
+			   19);
 	return (uint32_t)(x ^ x >> 32);
 }
 

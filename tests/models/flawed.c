@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "flawed.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "sys.h"
+
+enum { FREE, HELD, CONTENDED };
+
+static bool take_as(struct lock *lock, uint32_t as)
+{
+	uint32_t seen = FREE;
+
+	return atomic_compare_exchange_strong(&lock->word, &seen, as);
+}
+
+static bool take(struct lock *lock)
+{
+	return take_as(lock, HELD);
+}
+
+static bool mark(struct lock *lock)
+{
+	return atomic_exchange(&lock->word, CONTENDED) == FREE;
+}
+
+static int acquire(struct lock *lock, struct lock_wait *wait)
+{
+	int error = 0;
+
+	if (take(lock))
+		return 0;
+	while (!mark(lock)) {
+		if (error != 0)
+			return error;
+		error = lock_sleep(lock, CONTENDED, wait);
+	}
+	return 0;
+}
+
+static void release(struct lock *lock)
+{
+	if (atomic_exchange(&lock->word, FREE) == CONTENDED)
+		lock_wake(lock);
+}
+
+static bool look_take(struct lock *lock)
+{
+	if (atomic_load(&lock->word) != FREE)
+		return false;
+	atomic_store(&lock->word, HELD);
+	return true;
+}
+
+const struct lock_kind flawed_look = {"look", look_take, acquire, release};
+
+static void wake_release(struct lock *lock)
+{
+	if (atomic_exchange(&lock->word, FREE) == HELD)
+		lock_wake(lock);
+}
+
+const struct lock_kind flawed_wake = {"wake", take, acquire, wake_release};
+
+static int retake_acquire(struct lock *lock, struct lock_wait *wait)
+{
+	int error = 0;
+
+	while (error == 0 && !take(lock)) {
+		uint32_t seen = HELD;
+
+		if (atomic_compare_exchange_strong(&lock->word, &seen,
+						   CONTENDED) ||
+		    seen == CONTENDED)
+			error = lock_sleep(lock, CONTENDED, wait);
+	}
+	return error != 0 && take(lock) ? 0 : error;
+}
+
+const struct lock_kind flawed_retake = {"retake", take, retake_acquire,
+					release};
+
+static int mark_acquire(struct lock *lock, struct lock_wait *wait)
+{
+	int error = 0;
+
+	while (error == 0 && !take_as(lock, CONTENDED)) {
+		uint32_t seen = atomic_load(&lock->word);
+
+		if (seen == FREE)
+			continue;
+		/* The word may go from 1 to 0 and back to 1 in here. */
+		error = lock_sleep(lock, seen, wait);
+	}
+	return error;
+}
+
+static void mark_release(struct lock *lock)
+{
+	if (atomic_exchange(&lock->word, FREE) == CONTENDED)
+		lock_wake(lock);
+}
+
+static int mark_whole(struct lock *lock, struct lock_wait *wait)
+{
+	return take(lock) ? 0 : mark_acquire(lock, wait);
+}
+
+const struct lock_kind flawed_mark = {"mark", take, mark_whole, mark_release};
+
+static int hasty_acquire(struct lock *lock, struct lock_wait *wait)
+{
+	int error = 0;
+
+	if (take(lock))
+		return 0;
+	while (error == 0 && !mark(lock))
+		error = lock_sleep(lock, CONTENDED, wait);
+	return error;
+}
+
+const struct lock_kind flawed_hasty = {"hasty", take, hasty_acquire, release};
+
+/* Writes over LOCK_ABANDONED, and so puts others back to sleep. */
+static int deaf_acquire(struct lock *lock, struct lock_wait *wait)
+{
+	uint32_t seen;
+	int error = 0;
+
+	if (take(lock))
+		return 0;
+	for (;;) {
+		seen = atomic_exchange(&lock->word, CONTENDED);
+		if (seen == FREE)
+			return 0;
+		if (seen == LOCK_ABANDONED)
+			return -EOWNERDEAD;
+		if (error != 0)
+			return error;
+		error = lock_sleep(lock, CONTENDED, wait);
+	}
+}
+
+const struct lock_kind flawed_deaf = {"deaf", take, deaf_acquire, release};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every kind of lock under every schedule: the real lock_*.c and locks.c.
+ *
+ * A new kind is checked as soon as it stands in locks.def.
+ */
+#include "explore.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "flawed.h"
+#include "lock.h"
+#include "locks.h"
+
+static struct {
+	struct lock lock;
+	int inside;
+	bool given_up; /* as the gate's state says it */
+	bool free_at_rest;
+	bool struck; /* somebody who may have held it, or been on its way to */
+} shared;
+
+static const struct lock_kind *kind;
+static int rounds;
+static int abandoner; /* the thread that gives the lock up, or -1 */
+
+static void reset(void)
+{
+	memset(&shared, 0, sizeof(shared));
+}
+
+/* Does nobody but this thread do anything? */
+static bool alone(int thread)
+{
+	for (int i = 0; i < MODEL_THREADS; i++)
+		if (i != thread && model_status(i) == MODEL_READY)
+			return false;
+	return true;
+}
+
+static void hold(void)
+{
+	shared.free_at_rest = false;
+	if (shared.inside++ != 0 && !shared.given_up)
+		model_fail("two threads hold the lock");
+	model_step("is inside", NULL);
+	shared.inside--;
+	model_step("leaves", NULL);
+	/* Seen here means nothing a moment later: a late release. */
+	if (!shared.given_up)
+		kind->release(&shared.lock);
+}
+
+static void give_up(int thread, int error)
+{
+	if (error == -ETIMEDOUT && shared.free_at_rest && alone(thread))
+		model_fail("gave up on a free lock");
+	if (error == -EOWNERDEAD && !shared.given_up)
+		model_fail("abandoned, but by whom?");
+	if (error != -ETIMEDOUT && error != -EOWNERDEAD)
+		model_fail("an error that the gate does not know");
+}
+
+static void body(int thread)
+{
+	if (thread == abandoner) {
+		shared.given_up = true;
+		lock_abandon(&shared.lock);
+		return;
+	}
+	for (int i = 0; i < rounds; i++) {
+		struct lock_wait wait = {.limit_ns = MODEL_LIMIT_NS};
+		int error = 0;
+
+		if (!kind->take(&shared.lock))
+			error = kind->acquire(&shared.lock, &wait);
+		if (error == 0)
+			hold();
+		else
+			give_up(thread, error);
+	}
+}
+
+/* A thread that is torn away in the middle may have held the lock, or been on
+ * its way to tell others; they then need their time-out. */
+static void at_rest(void)
+{
+	if (shared.struck)
+		return;
+	if (shared.given_up)
+		model_fail("asleep on an abandoned lock");
+	else if (shared.inside == 0)
+		shared.free_at_rest = true;
+}
+
+/* Without faults nobody may need a time-out. */
+static void at_rest_without_faults(void)
+{
+	at_rest();
+	model_fail("everybody sleeps and nobody will wake them");
+}
+
+/* One torn away in its sleep held nothing; its wake-up may be lost. */
+static void fault(int thread, enum model_fault what, bool asleep)
+{
+	(void)thread;
+	(void)what;
+	if (!asleep) {
+		shared.struck = true;
+		shared.free_at_rest = false;
+	}
+}
+
+static const struct {
+	const char *name;
+	int rounds;
+	bool abandon;
+	unsigned cpus; /* 1: spin does not spin, which saves states */
+	struct model model;
+} scenarios[] = {
+	{"2 threads, 3 rounds",
+	 3,
+	 false,
+	 2,
+	 {.threads = 2, .at_rest = at_rest_without_faults}},
+	{"3 threads",
+	 1,
+	 false,
+	 2,
+	 {.threads = 3, .at_rest = at_rest_without_faults}},
+	{"3 threads, 2 rounds",
+	 2,
+	 false,
+	 1,
+	 {.threads = 3, .at_rest = at_rest_without_faults}},
+	{"4 threads",
+	 1,
+	 false,
+	 1,
+	 {.threads = 4, .at_rest = at_rest_without_faults}},
+	{"time-outs and signals",
+	 1,
+	 false,
+	 2,
+	 {.threads = 3,
+	  .timeouts = true,
+	  .signals = true,
+	  .leaps = 1,
+	  .at_rest = at_rest_without_faults}},
+	{"time-outs, 2 rounds",
+	 2,
+	 false,
+	 1,
+	 {.threads = 3, .timeouts = true, .at_rest = at_rest_without_faults}},
+	{"a thread is killed",
+	 1,
+	 false,
+	 2,
+	 {.threads = 3, .kills = 1, .at_rest = at_rest, .fault = fault}},
+	{"two of four are killed",
+	 1,
+	 false,
+	 1,
+	 {.threads = 4, .kills = 2, .at_rest = at_rest, .fault = fault}},
+	{"one is killed, 2 rounds",
+	 2,
+	 false,
+	 1,
+	 {.threads = 3, .kills = 1, .at_rest = at_rest, .fault = fault}},
+	{"abandoned",
+	 1,
+	 true,
+	 2,
+	 {.threads = 3, .timeouts = true, .at_rest = at_rest}},
+	{"abandoned, 3 others",
+	 1,
+	 true,
+	 1,
+	 {.threads = 4, .timeouts = true, .at_rest = at_rest}},
+	{"abandoned, a thread is killed",
+	 2,
+	 true,
+	 1,
+	 {.threads = 3,
+	  .timeouts = true,
+	  .kills = 1,
+	  .at_rest = at_rest,
+	  .fault = fault}},
+};
+
+enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
+
+static bool run(const struct lock_kind *which, int scenario, bool expected,
+		const char **report, unsigned long *states)
+{
+	struct model model = scenarios[scenario].model;
+
+	kind = which;
+	lock_cpus = scenarios[scenario].cpus;
+	rounds = scenarios[scenario].rounds;
+	abandoner = scenarios[scenario].abandon ? model.threads - 1 : -1;
+	model.name = which->name;
+	model.reset = reset;
+	model.body = body;
+	model.shared[0] = (struct model_memory){&shared, sizeof(shared)};
+	model.locks = &shared.lock;
+	model.lock_count = 1;
+	return explore(&model, expected, report, states);
+}
+
+static int check_kind(const struct lock_kind *which)
+{
+	unsigned long states;
+	const char *report;
+	int failed = 0;
+
+	for (int i = 0; i < SCENARIOS; i++) {
+		bool ok = run(which, i, false, &report, &states);
+
+		printf("%s - %s: %s: %lu states%s%s\n", ok ? "ok" : "not ok",
+		       which->name, scenarios[i].name, states, ok ? "" : ": ",
+		       ok ? "" : report);
+		fflush(stdout);
+		failed += !ok;
+	}
+	return failed;
+}
+
+/* The explorer must find what is wrong with a lock that is. */
+static int check_flaw(const struct lock_kind *which, const char *expected)
+{
+	const char *report = "nothing";
+	unsigned long states;
+	bool found = false;
+
+	for (int i = 0; i < SCENARIOS && !found; i++)
+		found = !run(which, i, true, &report, &states) &&
+			strcmp(report, expected) == 0;
+	printf("%s - flawed lock %s: ", found ? "ok" : "not ok", which->name);
+	if (found)
+		printf("reported: %s\n", report);
+	else
+		printf("expected \"%s\", got \"%s\"\n", expected,
+		       report != NULL ? report : "nothing");
+	return !found;
+}
+
+int main(void)
+{
+	int failed = 0;
+
+	for (int id = 0; id < LOCK_COUNT; id++)
+		if (id != LOCK_none)
+			failed += check_kind(locks_kind((enum lock_id)id));
+	failed += check_flaw(&lock_none, "two threads hold the lock");
+#undef FLAW
+#define FLAW(name, report) failed += check_flaw(&flawed_##name, report);
+#include "flawed.h"
+	return failed != 0;
+}

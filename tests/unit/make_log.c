@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "make_log.h"
+
+static void *map(const char *path, size_t size)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	void *at;
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0) {
+		perror(path);
+		exit(1);
+	}
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (at == MAP_FAILED) {
+		perror(path);
+		exit(1);
+	}
+	return at;
+}
+
+static uint64_t ring_bytes(uint32_t slots)
+{
+	return (uint64_t)slots * sizeof(struct record_event);
+}
+
+struct record_pair make_log_pair(const struct make_log *m, uint64_t ticks)
+{
+	struct record_pair pair = {.ticks = ticks};
+
+	pair.ns = MAKE_LOG_START_NS +
+		  (uint64_t)((double)(ticks - MAKE_LOG_START_TICKS) *
+			     m->ns_per_tick);
+	pair.check = pair.ticks ^ pair.ns ^ RECORD_MAGIC;
+	return pair;
+}
+
+static void fill(struct make_log *m, uint32_t stripes, uint32_t ring_slots)
+{
+	struct record_header *h = m->header;
+
+	h->version = RECORD_VERSION;
+	h->header_bytes = RECORD_HEADER_BYTES;
+	h->file_bytes = m->size;
+	h->op_count = OP_COUNT;
+	h->bucket_count = RECORD_BUCKETS;
+	h->event_bytes = sizeof(struct record_event);
+	h->stripe_bytes = sizeof(struct record_stripe);
+	h->stripes = stripes;
+	h->ring_slots = ring_slots;
+	h->stripes_at = RECORD_HEADER_BYTES;
+	h->rings_at = RECORD_HEADER_BYTES +
+		      stripes * (uint64_t)sizeof(struct record_stripe);
+	h->pid = 77;
+	h->epoch = 1;
+	h->clock = m->ns_per_tick == 1 ? RECORD_CLOCK_NS : RECORD_CLOCK_TSC;
+	h->started = UINT64_C(1700000000000000000);
+	h->start = make_log_pair(m, MAKE_LOG_START_TICKS);
+	h->threads = 1;
+	strcpy(h->comm, "subj");
+	strcpy(h->exe, "/opt/subject");
+	strcpy(h->settings, "lock=mutex\ncalls=mmap,munmap\nhooks=symbols\n"
+			    "place=kernel\nmax_wait=1s\n");
+	strcpy(h->hooks, "symbols=on\nlibc=off: a reason\n");
+	h->magic = RECORD_MAGIC;
+}
+
+struct make_log make_log_begin(const char *path, uint32_t stripes,
+			       uint32_t ring_slots, double ns_per_tick)
+{
+	struct make_log m = {.ns_per_tick = ns_per_tick};
+	uint32_t i;
+
+	m.size = RECORD_HEADER_BYTES + stripes * (sizeof(struct record_stripe) +
+						  ring_bytes(ring_slots));
+	m.base = map(path, m.size);
+	m.header = (void *)m.base;
+	fill(&m, stripes, ring_slots);
+	for (i = 0; i < stripes; i++) {
+		make_log_stripe(&m, i)->capacity = ring_slots;
+		make_log_stripe(&m, i)->populated = ring_slots;
+	}
+	return m;
+}
+
+struct record_stripe *make_log_stripe(struct make_log *m, uint32_t stripe)
+{
+	return (void *)(m->base + RECORD_HEADER_BYTES +
+			stripe * sizeof(struct record_stripe));
+}
+
+struct record_event *make_log_slot(struct make_log *m, uint32_t stripe,
+				   uint64_t slot)
+{
+	char *rings = m->base + m->header->rings_at +
+		      stripe * ring_bytes(m->header->ring_slots);
+
+	return (struct record_event *)(void *)rings + slot;
+}
+
+void make_log_value(struct record_hist *h, uint64_t ticks)
+{
+	h->sum += ticks;
+	h->bucket[record_bucket(ticks)]++;
+	if (ticks > h->max)
+		h->max = ticks;
+}
+
+void make_log_count(struct make_log *m, uint32_t stripe, enum op op,
+		    uint64_t waited, uint64_t kernel)
+{
+	struct record_op *to = &make_log_stripe(m, stripe)->op[op];
+
+	make_log_value(&to->kernel, kernel);
+	if (waited != UINT64_MAX)
+		make_log_value(&to->wait, waited);
+}
+
+void make_log_event(struct make_log *m, uint32_t stripe,
+		    struct record_event event)
+{
+	struct record_stripe *s = make_log_stripe(m, stripe);
+	uint64_t n = s->head++;
+
+	event.seq = (uint32_t)(n + 1);
+	event.check = record_event_check(&event);
+	*make_log_slot(m, stripe, n & (s->capacity - 1)) = event;
+}
+
+void make_log_close(struct make_log *m)
+{
+	munmap(m->base, m->size);
+	m->base = NULL;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks with real threads and the real futex.  The schedules are few beside
+ * those of tests/models; what is checked here is time and the kernel.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "clock.h"
+#include "lock.h"
+#include "locks.h"
+
+#define LONG_NS UINT64_C(60000000000)
+#define SHORT_NS UINT64_C(50000000)
+
+enum { ROUNDS = 20000, SLEEPERS = 8 };
+
+static struct lock lock;
+static const struct lock_kind *kind;
+static volatile uint64_t counter;
+static _Atomic uint64_t failures, slept, wake_longest;
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void start(pthread_t *threads, int count, void *(*body)(void *))
+{
+	for (int i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, body, NULL) != 0) {
+			perror("pthread_create");
+			exit(1);
+		}
+}
+
+static void finish(const pthread_t *threads, int count)
+{
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void fresh(const struct lock_kind *which)
+{
+	memset((void *)&lock, 0, sizeof(lock));
+	kind = which;
+	counter = 0;
+	failures = slept = wake_longest = 0;
+}
+
+/* The kernel's letter for what a thread does. */
+static char state_of(const char *tid)
+{
+	char path[64], line[256] = "", *name_end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", tid);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return '?';
+	if (fgets(line, sizeof(line), f) == NULL)
+		line[0] = '\0';
+	fclose(f);
+	name_end = strrchr(line, ')');
+	return name_end != NULL && name_end[1] == ' ' ? name_end[2] : '?';
+}
+
+static int count_sleepers(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	int count = 0;
+
+	if (tasks == NULL) {
+		perror("/proc/self/task");
+		exit(1);
+	}
+	while ((task = readdir(tasks)) != NULL)
+		count +=
+			task->d_name[0] != '.' && state_of(task->d_name) == 'S';
+	closedir(tasks);
+	return count;
+}
+
+/* Waits until so many threads sleep on the lock: the word says that somebody
+ * is about to, the kernel that all do. */
+static void let_sleep(int threads)
+{
+	while (atomic_load(&lock.word) != 2 || count_sleepers() != threads)
+		sched_yield();
+}
+
+static void note_wake(uint64_t wake)
+{
+	uint64_t longest = wake_longest;
+
+	if (wake == 0)
+		return;
+	slept++;
+	while (wake > longest &&
+	       !atomic_compare_exchange_weak(&wake_longest, &longest, wake))
+		;
+}
+
+/* As the gate does it. */
+static int take_or_wait(struct lock_wait *wait)
+{
+	return kind->take(&lock) ? 0 : kind->acquire(&lock, wait);
+}
+
+static void *count_up(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct lock_wait wait = {.limit_ns = LONG_NS};
+
+		if (take_or_wait(&wait) != 0)
+			failures++;
+		counter = counter + 1;
+		kind->release(&lock);
+		note_wake(wait.wake);
+	}
+	return NULL;
+}
+
+static void check_counting(const struct lock_kind *which)
+{
+	int count = 4 * (int)sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t threads[64];
+
+	count = count > 64 ? 64 : count;
+	fresh(which);
+	start(threads, count, count_up);
+	finish(threads, count);
+	check_u64(0, failures, "%s: nobody times out", which->name);
+	check_u64((uint64_t)count * ROUNDS, counter,
+		  "%s: no count is lost among %d threads", which->name, count);
+	check_u64(0, lock.word, "%s: free at the end", which->name);
+	check_true(wake_longest < LONG_NS, "%s: wake-ups took less than all",
+		   which->name);
+}
+
+static int try_it(uint64_t limit_ns, double *took)
+{
+	struct lock_wait wait = {.limit_ns = limit_ns};
+	double before = seconds();
+	int result = take_or_wait(&wait);
+
+	*took = seconds() - before;
+	return result;
+}
+
+static void check_time_out(const struct lock_kind *which)
+{
+	double took;
+
+	fresh(which);
+	check_int(0, try_it(SHORT_NS, &took), "%s: free, at once", which->name);
+	check_int(-ETIMEDOUT, try_it(SHORT_NS, &took), "%s: held, times out",
+		  which->name);
+	/* Late by what a busy machine needs to start a thread. */
+	check_between(0.0499, 2, took, "%s: after its limit", which->name);
+	check_int(-ETIMEDOUT, try_it(1000, &took), "%s: held, short limit",
+		  which->name);
+	check_true(!kind->take(&lock), "%s: held, not taken", which->name);
+	kind->release(&lock);
+	check_true(kind->take(&lock), "%s: free again, taken", which->name);
+	kind->release(&lock);
+	check_int(0, try_it(SHORT_NS, &took), "%s: free again", which->name);
+}
+
+static void check_free_release(const struct lock_kind *which)
+{
+	double took;
+
+	fresh(which);
+	kind->release(&lock);
+	kind->release(&lock);
+	check_int(0, try_it(SHORT_NS, &took),
+		  "%s: free after releases too many", which->name);
+	check_int(-ETIMEDOUT, try_it(SHORT_NS, &took), "%s: and held then",
+		  which->name);
+}
+
+static _Atomic int results[SLEEPERS];
+static _Atomic int arrived;
+
+static void *sleep_on_it(void *unused)
+{
+	struct lock_wait wait = {.limit_ns = LONG_NS};
+	int result = take_or_wait(&wait);
+
+	(void)unused;
+	note_wake(wait.wake);
+	if (result == 0)
+		kind->release(&lock);
+	results[arrived++] = result;
+	return NULL;
+}
+
+static void check_abandonment(const struct lock_kind *which)
+{
+	pthread_t threads[SLEEPERS];
+	double took, before;
+	int dead = 0;
+
+	fresh(which);
+	arrived = 0;
+	try_it(LONG_NS, &took);
+	start(threads, SLEEPERS, sleep_on_it);
+	let_sleep(SLEEPERS);
+	before = seconds();
+	lock_abandon(&lock);
+	finish(threads, SLEEPERS);
+	for (int i = 0; i < SLEEPERS; i++)
+		dead += results[i] == -EOWNERDEAD;
+	check_int(SLEEPERS, dead, "%s: abandoned, all sleepers hear of it",
+		  which->name);
+	check_between(0, 10, seconds() - before, "%s: and soon", which->name);
+	check_int(-EOWNERDEAD, try_it(LONG_NS, &took),
+		  "%s: abandoned, for newcomers too", which->name);
+	kind->release(&lock); /* the former holder, late */
+	check_true(try_it(LONG_NS, &took) != -ETIMEDOUT,
+		   "%s: abandoned and released late, nobody waits",
+		   which->name);
+}
+
+static void check_wake_stamp(const struct lock_kind *which)
+{
+	pthread_t threads[SLEEPERS];
+	uint64_t left = 0;
+	double took;
+
+	fresh(which);
+	arrived = 0;
+	try_it(LONG_NS, &took);
+	start(threads, SLEEPERS, sleep_on_it);
+	let_sleep(SLEEPERS);
+	kind->release(&lock);
+	finish(threads, SLEEPERS);
+	for (int i = 0; i < SLEEPERS; i++)
+		check_true(results[i] == 0, "%s: sleeper %d gets it",
+			   which->name, i);
+	check_between(1, SLEEPERS, (double)slept,
+		      "%s: threads that slept and measured", which->name);
+	for (int i = 0; i < LOCK_STAMPS; i++)
+		left += lock.woken[i] != 0;
+	/* A waker that is scheduled away behind its stamp may then wake a
+	 * thread that fell asleep later: rare. */
+	check_between(0, 2, (double)left, "%s: stamps that nobody claimed",
+		      which->name);
+}
+
+/* One release, one sleeper, one stamp. */
+static void check_one_stamp(const struct lock_kind *which)
+{
+	pthread_t thread;
+	double took;
+
+	fresh(which);
+	arrived = 0;
+	try_it(LONG_NS, &took);
+	start(&thread, 1, sleep_on_it);
+	let_sleep(1);
+	kind->release(&lock);
+	finish(&thread, 1);
+	check_u64(1, slept, "%s: a sleeper measures its wake-up", which->name);
+	check_between(1, 2e9, (double)wake_longest,
+		      "%s: in ns, as long as one takes", which->name);
+}
+
+/* none: everybody passes, always. */
+static void check_none(void)
+{
+	double took;
+
+	fresh(&lock_none);
+	check_int(0, try_it(1, &took), "none: at once");
+	check_int(0, try_it(1, &took), "none: and again");
+	kind->release(&lock);
+	check_u64(0, lock.word, "none: leaves the word alone");
+}
+
+static void check_list(void)
+{
+	static const char *const names[] = {
+#define LOCK(name, help) #name,
+#include "locks.def"
+	};
+
+	for (int id = 0; id < LOCK_COUNT; id++)
+		check_text(names[id], locks_kind((enum lock_id)id)->name,
+			   "lock number %d", id);
+	locks_init();
+	check_between(1, 4096, lock_cpus, "CPUs");
+}
+
+int main(void)
+{
+	check_list();
+	check_none();
+	for (int id = 0; id < LOCK_COUNT; id++) {
+		const struct lock_kind *which = locks_kind((enum lock_id)id);
+
+		if (which == &lock_none)
+			continue;
+		check_counting(which);
+		check_time_out(which);
+		check_free_release(which);
+		check_abandonment(which);
+		check_wake_stamp(which);
+		check_one_stamp(which);
+	}
+	return check_done();
+}
