@@ -267,8 +267,8 @@ static void jsonl_row(const struct row *row, FILE *out)
 	json_u64(&j, "time_ns", row->event->time_ns);
 	json_u64(&j, "pid", row->pid);
 	json_u64(&j, "tid", e->tid);
-	json_string(&j, "op", op_name(e->op));
 	if (e->kind == EVENT_CALL) {
+		json_string(&j, "op", op_name(e->op));
 		json_call(&j, row);
 	} else {
 		json_string(&j, "event", "gate opened");

@@ -239,7 +239,8 @@ static void print_notes(const struct log_process *p, FILE *out)
 	if (*p->limits)
 		fprintf(out, "  limited: %s\n", p->limits);
 	if (p->unrecorded > 0)
-		fprintf(out, "  incomplete: %s calls found no room in the log\n",
+		fprintf(out,
+			"  incomplete: %s calls found no room in the log\n",
 			units_count(p->unrecorded));
 	if (p->clamped > 0)
 		fprintf(out, "  %s times were negative and count as 0\n",
@@ -254,11 +255,13 @@ static void print_settings(const struct log_process *p, FILE *out)
 	char value[256];
 	size_t i;
 
+	fputc(' ', out);
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		log_setting(p->settings, names[i], value, sizeof(value));
 		if (*value)
-			fprintf(out, "%s %s=%s", i ? "" : ",", names[i], value);
+			fprintf(out, " %s=%s", names[i], value);
 	}
+	fputc('\n', out);
 }
 
 static void print_process(const struct log_process *p, FILE *out)
@@ -267,8 +270,8 @@ static void print_process(const struct log_process *p, FILE *out)
 		units_time((double)p->duration_ns),
 		p->exited ? "" : " to its last sign of life",
 		units_count(p->threads), p->threads == 1 ? "" : "s");
-	print_settings(p, out);
 	fputc('\n', out);
+	print_settings(p, out);
 	if (report_calls(p) > 0)
 		print_table(p, out);
 	else
