@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A forked child finds every lock free, whoever held it.
+
+load helpers
+
+export BATS_TEST_TIMEOUT=400
+
+setup() {
+	new_logs
+}
+
+# FORKS lowers the number for builds that are slow by nature.
+count=${FORKS:-10000}
+
+@test "each of 10,000 children can map, allocate and start a thread" {
+	# Children are gated too, without a log each.
+	while read -r lock; do
+		run -0 bare "$lock" env MMGATE_FOLLOW=fork \
+			"$SUBJECTS/forks" "$count"
+		equal "$output" "children: $count" "$lock"
+	done < <(locks)
+}
+
+@test "each of 500 children that are not followed can map, allocate and start a thread" {
+	while read -r lock; do
+		run -0 gate "$lock" "$SUBJECTS/forks" 500
+		equal "$output" 'children: 500'
+		run -0 report 'len(p)'
+		equal "$output" 1 'logs: forked children have none'
+	done < <(locks)
+}
+
+@test "a child that is followed has a log of its own, one epoch on" {
+	while read -r lock; do
+		run -0 gate "$lock" --follow fork "$SUBJECTS/forks" 20
+		run -0 report 'sorted((e["epoch"], e["ppid"] == p[0]["pid"])
+			for e in p) == [(1, False)] + [(2, True)] * 20'
+		equal "$output" True
+		# The child's, and its thread's.
+		run -0 report '{e["calls"]["mmap"]["count"] for e in p[1:]}'
+		equal "$output" '{2}'
+	done < <(locks)
+}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# What the tests share.  The programs under test are in $BUILD.
+
+bats_require_minimum_version 1.5.0
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+BUILD=${BUILD:-build}
+case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
+LIBRARY=$BUILD/libmmgate.so
+EXAMPLES=$BUILD/examples
+SUBJECTS=$BUILD/tests/subjects
+export ROOT BUILD LIBRARY EXAMPLES SUBJECTS
+
+# A hang is what these tests look for: none may take longer.
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+
+# The caller's settings are not the tests'.
+unset "${!MMGATE_@}" LD_PRELOAD
+
+# A version manager's python3 is a script that starts others.
+PYTHON=/usr/bin/python3
+[ -x "$PYTHON" ] || PYTHON=$(command -v python3)
+export PYTHON
+
+# The locks that this version has, from the table that it is built from.
+locks() {
+	sed -n 's/^LOCK(\([a-z]*\),.*/\1/p' "$ROOT/shim/locks.def"
+}
+
+# Those that let one thread in at a time.
+excluding_locks() {
+	locks | grep -vx none
+}
+
+mmgate() {
+	"$BUILD/mmgate" "$@"
+}
+
+# gate LOCK CMD...: CMD under `mmgate run`, its logs in $LOGS.
+gate() {
+	local lock=$1
+
+	shift
+	mmgate run --quiet --lock "$lock" --hooks symbols -o "$LOGS" "$@"
+}
+
+# bare LOCK CMD...: CMD with the library alone, without the command.
+bare() {
+	local lock=$1
+
+	shift
+	env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$lock" "$@"
+}
+
+# The value of a Python expression over the report of $LOGS: d is all of it,
+# p the processes, c the calls of the first.
+report() {
+	mmgate report --format json "$LOGS" >"$BATS_TEST_TMPDIR/report.json" &&
+		"$PYTHON" - "$BATS_TEST_TMPDIR/report.json" "$1" <<-'EOP'
+			import json, sys
+			d = json.load(open(sys.argv[1]))
+			p = d["processes"]
+			c = p[0]["calls"] if p else {}
+			print(eval("(" + sys.argv[2] + ")"))
+		EOP
+}
+
+# equal ACTUAL EXPECTED [WHAT]
+equal() {
+	[ "$1" = "$2" ] && return
+	printf '%s\nexpected: %s\nactual:   %s\n' "${3-differs}" "$2" "$1" >&2
+	return 1
+}
+
+# holds A OP B [WHAT]: compares numbers, with an operator of test
+holds() {
+	local sentence=("$1" "$2" "$3")
+
+	test "${sentence[@]}" && return
+	printf '%s: %s does not hold\n' "${4-numbers}" "${sentence[*]}" >&2
+	return 1
+}
+
+# contains TEXT PART
+contains() {
+	case $1 in *"$2"*) return ;; esac
+	printf 'expected part: %s\nin:            %s\n' "$2" "$1" >&2
+	return 1
+}
+
+lacks() {
+	case $1 in
+	*"$2"*)
+		printf 'unexpected part: %s\nin:              %s\n' "$2" \
+			"$1" >&2
+		return 1
+		;;
+	esac
+}
+
+# same FILE FILE: byte for byte
+same() {
+	cmp "$1" "$2" || {
+		diff -a "$1" "$2" | head -20 >&2
+		return 1
+	}
+}
+
+is_root() {
+	[ "$(id -u)" = 0 ]
+}
+
+need() {
+	command -v "$1" >/dev/null || skip "no $1 here"
+}
+
+# eventually CMD...: true when CMD becomes so in good time.  For states that
+# the kernel or another program reaches by itself and tells nobody.
+eventually() {
+	local try
+
+	for ((try = 0; try < 500; try++)); do
+		"$@" && return
+		sleep 0.02
+	done
+	echo "never came true: $*" >&2
+	return 1
+}
+
+# Where this test's logs go.  In memory: a disk's write-back is not the subject.
+new_logs() {
+	LOGS=$BATS_TEST_TMPDIR/logs
+}

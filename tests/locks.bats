@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The lock locks: no two gated calls are in the kernel at the same time.
+
+load helpers
+
+setup() {
+	new_logs
+}
+
+# Prints the number of pairs of neighbours, by entry into the kernel, of which
+# the second entered before the first was out; of calls with a wait only, which
+# under a lock are those that took it.
+overlaps() {
+	mmgate export --format csv "$LOGS" >"$BATS_TEST_TMPDIR/csv"
+	"$PYTHON" - "$BATS_TEST_TMPDIR/csv" "$1" <<-'EOP'
+		import csv, sys
+		spans = []
+		for r in csv.DictReader(open(sys.argv[1])):
+		    if r["wait_ns"] == "" and sys.argv[2] != "none":
+		        continue
+		    start = int(r["time_ns"]) + int(r["wait_ns"] or 0)
+		    spans.append((start, start + int(r["kernel_ns"])))
+		spans.sort()
+		slack = 3    # three times, each rounded to a ns
+		last, count = 0, 0
+		for start, end in spans:
+		    count += start + slack < last
+		    last = max(last, end)
+		print(count, len(spans))
+	EOP
+}
+
+# Each program with what it runs long enough to meet itself.
+programs() {
+	cat <<-ROWS
+		$EXAMPLES/congestion -t 4 -n 1000 -c firstpage
+		$EXAMPLES/protect_flip -t 4 -n 2000
+		$EXAMPLES/remap -t 4 -n 50
+		$SUBJECTS/mapper -t 4 -n 1000
+	ROWS
+}
+
+@test "under an excluding lock no two gated calls are in the kernel at once" {
+	while read -r lock; do
+		while read -r program; do
+			# shellcheck disable=SC2086 # words of a command
+			run -0 gate "$lock" --log-size 256M $program
+			run -0 overlaps "$lock"
+			equal "${output% *}" 0 "overlaps under $lock: $program"
+			holds "${output#* }" -gt 300 'gated events'
+		done < <(programs)
+	done < <(excluding_locks)
+}
+
+@test "without a lock calls do overlap, so the test above can tell" {
+	# How often they meet is the scheduler's business; that they do is not.
+	for _ in 1 2 3 4 5; do
+		run -0 gate none --log-size 256M "$EXAMPLES/congestion" -t 4 \
+			-n 2000 -c firstpage
+		run -0 overlaps none
+		[ "${output% *}" -gt 0 ] && return
+	done
+	equal "${output% *}" 'more than 0' 'overlaps under none'
+}
+
+@test "under an excluding lock every call is gated and none bypassed" {
+	while read -r lock; do
+		while read -r program; do
+			# shellcheck disable=SC2086 # words of a command
+			run -0 gate "$lock" $program
+			run -0 report '[n for n, o in c.items()
+				if o["gated"] != o["count"] or o["bypassed"]]'
+			equal "$output" '[]' "not gated under $lock: $program"
+			run -0 report 'p[0]["gate_opened"]'
+			equal "$output" 0 'times that the gate opened'
+		done < <(programs)
+	done < <(excluding_locks)
+}
+
+@test "under none nothing is gated, nothing waits and nothing is bypassed" {
+	run -0 gate none "$SUBJECTS/mapper" -t 4 -n 100
+	run -0 report '{(o["gated"], o["bypassed"], o["wait_ns"]["sum"])
+		for o in c.values()}'
+	equal "$output" '{(0, 0, 0)}'
+	run -0 mmgate export --format csv "$LOGS"
+	equal "$(tail -n +2 <<<"$output" | cut -d, -f13 | sort -u)" ''
+}
+
+@test "calls that hold long by nature pass, or are gated when asked to" {
+	run -0 gate mutex "$EXAMPLES/congestion" -t 1 -n 1
+	while read -r lock; do
+		for long in bypass gate; do
+			gate "$lock" --long $long "$PYTHON" -c '
+import mmap
+for i in range(3):
+    mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x8000)
+'
+			run -0 report 'c["mmap"]["bypassed_by"]["long"]'
+			[ $long = gate ] || expected=3
+			[ $long = bypass ] || expected=0
+			equal "$output" "$expected" "bypassed under $lock, $long"
+		done
+	done < <(excluding_locks)
+}
+
+@test "a waiter that slept is in wake_ns" {
+	while read -r lock; do
+		run -0 gate "$lock" "$EXAMPLES/congestion" -t 8 -n 500 -c all
+		run -0 report 'p[0]["wake_ns"]["count"] > 0 and
+			p[0]["wake_ns"]["max"] > 0'
+		equal "$output" True "$lock"
+	done < <(excluding_locks)
+}

@@ -1,0 +1,325 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# mmgate run: it starts the program, stays out of its way, and keeps its status.
+
+load helpers
+
+setup() {
+	new_logs
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+quiet_run() {
+	mmgate run --quiet -o "$LOGS" "$@"
+}
+
+@test "the exit status is the program's" {
+	for status in 0 1 2 37 125 255; do
+		run "-$status" quiet_run -- sh -c "exit $status"
+	done
+}
+
+@test "the exit status is 128 + N when signal N ended the program" {
+	for signal in TERM:143 KILL:137 USR1:138; do
+		run "-${signal#*:}" quiet_run -- \
+			sh -c "kill -${signal%:*} \$\$"
+	done
+}
+
+@test "126 and 127 mean what they mean with env" {
+	echo 'echo no' >script
+	run -126 --separate-stderr quiet_run -- ./script
+	contains "$stderr" ./script
+	run -127 --separate-stderr quiet_run -- ./nothing-there
+	contains "$stderr" ./nothing-there
+	run -127 --separate-stderr quiet_run -- nothing-on-the-path
+	[ ! -e "$LOGS" ]
+}
+
+@test "wrong usage is exit 2 with one line, and nothing is made" {
+	run -2 --separate-stderr quiet_run
+	equal "${#stderr_lines[@]}" 1
+	run -2 --separate-stderr quiet_run --
+	run -2 --separate-stderr quiet_run --no-such-option -- true
+	run -2 --separate-stderr quiet_run --dry-run=yes -- true
+	run -2 --separate-stderr mmgate run -o
+	[ ! -e "$LOGS" ]
+}
+
+@test "a program without a loader is refused with 125, and --force runs it" {
+	cat >hello.c <<-'EOC'
+		#include <stdio.h>
+		int main(void) { puts("hello"); return 3; }
+	EOC
+	${CC:-cc} -static -o hello hello.c 2>/dev/null ||
+		skip 'no static libc here'
+	run -125 --separate-stderr quiet_run -- ./hello
+	equal "$output" ''
+	contains "$stderr" static
+	[ ! -e "$LOGS" ]
+	run -3 quiet_run --force -- ./hello
+	equal "$output" hello
+}
+
+@test "a program of the other ELF class is refused with 125" {
+	cp "$(type -P true)" other
+	printf '\1' | dd of=other bs=1 seek=4 conv=notrunc 2>/dev/null
+	run -125 --separate-stderr quiet_run -- ./other
+	equal "${#stderr_lines[@]}" 1
+	[ ! -e "$LOGS" ]
+}
+
+@test "a setuid program is refused with 125" {
+	is_root || skip 'needs root, to make a file of another user'
+	cp "$(type -P true)" raised
+	chown 65534 raised
+	chmod 4755 raised
+	run -125 --separate-stderr quiet_run -- ./raised
+	contains "$stderr" set
+	[ ! -e "$LOGS" ]
+}
+
+@test "a script goes through the gate with its interpreter" {
+	printf '#!/bin/sh\nexec "%s" -n 10\n' "$SUBJECTS/mapper" >script
+	chmod +x script
+	run -0 quiet_run -- ./script
+	contains "$output" sum:
+	run -0 report '[e["calls"]["mmap"]["count"] for e in p
+		if e["image"] == "mapper"]'
+	equal "$output" '[10]'
+}
+
+@test "a signal that run gets alone is passed on" {
+	cat >trapper <<-'EOS'
+		#!/bin/sh
+		trap 'echo got; exit 5' TERM
+		echo ready
+		while :; do sleep 0.05; done
+	EOS
+	chmod +x trapper
+	"$BUILD/mmgate" run --quiet -o "$LOGS" -- ./trapper >out 3>&- &
+	child=$!
+	eventually grep -q ready out
+	kill -TERM "$child"
+	status=0
+	wait "$child" || status=$?
+	equal "$status" 5
+	equal "$(cat out)" 'ready
+got'
+}
+
+@test "stdin and stdout pass as they are" {
+	head -c 300000 /dev/urandom >data
+	quiet_run -- cat <data >copy
+	same data copy
+	quiet_run -- "$SUBJECTS/mapper" </dev/null >/dev/null
+}
+
+@test "quiet prints nothing; without it the summary is on stderr alone" {
+	run -0 --separate-stderr quiet_run --lock mutex -- \
+		"$SUBJECTS/mapper" -t 2
+	equal "$stderr" ''
+	plain=$output
+	run -0 --separate-stderr mmgate run --lock mutex -o "$LOGS" -- \
+		"$SUBJECTS/mapper" -t 2
+	equal "$output" "$plain"
+	for part in '600 calls' 'at the gate' 'in the kernel' \
+		'context switches' 'not covered' "mmgate report $LOGS"; do
+		contains "$stderr" "$part"
+	done
+	# Each line says whose it is.
+	equal "$(grep -cv '^mmgate: ' <<<"$stderr")" 0
+}
+
+@test "the program inherits no descriptor and no signal state of run's" {
+	cat >state.py <<-'EOP'
+		import os, signal
+		print(sorted(f for f in os.listdir("/proc/self/fd")))
+		print([s for s in open("/proc/self/status")
+		       if s.startswith(("SigBlk", "SigIgn", "SigCgt"))])
+	EOP
+	"$PYTHON" state.py >plain 3>&-
+	quiet_run -- "$PYTHON" state.py >with 3>&-
+	same plain with
+}
+
+@test "what else is preloaded stays, behind the library" {
+	echo 'int other_there = 1;' >other.c
+	${CC:-cc} -shared -fPIC -o other.so other.c
+	LD_PRELOAD=$PWD/other.so run -0 quiet_run -- \
+		sh -c 'echo "$LD_PRELOAD"'
+	equal "$output" "$LIBRARY:$PWD/other.so"
+	LD_PRELOAD="$PWD/other.so $LIBRARY" run -0 quiet_run -- \
+		sh -c 'echo "$LD_PRELOAD"'
+	equal "$output" "$LIBRARY:$PWD/other.so"
+}
+
+@test "a sanitizer's runtime comes before the library" {
+	printf 'int main(void) { return 0; }\n' >program.c
+	gcc -fsanitize=address -o program program.c 2>/dev/null ||
+		skip 'no address sanitizer here'
+	ldd program | grep -q libasan || skip 'its runtime is not shared'
+	run -0 quiet_run -- ./program
+	run -0 mmgate run --dry-run -o "$LOGS" -- ./program
+	preload=$(grep ^LD_PRELOAD= <<<"$output")
+	contains "${preload%libmmgate.so*}" libasan
+}
+
+@test "dry-run shows what it would set, and makes and starts nothing" {
+	run -0 mmgate run --dry-run --lock mutex --max-wait 5ms -o "$LOGS" -- \
+		touch started
+	contains "$output" MMGATE_LOCK=mutex
+	contains "$output" MMGATE_MAX_WAIT=5ms
+	contains "$output" "LD_PRELOAD=$LIBRARY"
+	contains "$output" "$LOGS"
+	[ ! -e "$LOGS" ]
+	[ ! -e started ]
+}
+
+@test "an earlier directory of logs becomes DIR.old, and replaces that one" {
+	for number in 1 2 3; do
+		quiet_run -- "$SUBJECTS/mapper" -n $((number * 10)) >/dev/null
+	done
+	run -0 report 'c["mmap"]["count"]'
+	equal "$output" 30
+	LOGS=$LOGS.old
+	run -0 report 'c["mmap"]["count"]'
+	equal "$output" 20
+	equal "$(echo logs*)" 'logs logs.old'
+}
+
+@test "a directory with foreign files is refused and left alone" {
+	mkdir "$LOGS"
+	echo mine >"$LOGS/thesis"
+	run -2 --separate-stderr quiet_run -- touch started
+	equal "${#stderr_lines[@]}" 1
+	contains "$stderr" "$LOGS"
+	equal "$(ls "$LOGS")" thesis
+	[ ! -e started ]
+}
+
+@test "a DIR.old that is not mmgate's is never replaced" {
+	quiet_run -- true
+	mkdir "$LOGS.old"
+	echo mine >"$LOGS.old/thesis"
+	run -2 --separate-stderr quiet_run -- touch started
+	equal "$(cat "$LOGS.old/thesis")" mine
+	[ ! -e started ]
+	rm -r "$LOGS.old"
+	quiet_run -- true
+	echo mine >"$LOGS.old/thesis"
+	run -2 --separate-stderr quiet_run -- touch started
+	equal "$(cat "$LOGS.old/thesis")" mine
+}
+
+@test "an empty directory is used" {
+	mkdir "$LOGS"
+	quiet_run -- "$SUBJECTS/mapper" >/dev/null
+	run -0 report 'c["mmap"]["count"]'
+	equal "$output" 100
+	[ ! -e "$LOGS.old" ]
+}
+
+@test "a file in the way, or no parent, is refused before the program starts" {
+	echo mine >file
+	run -2 --separate-stderr mmgate run --quiet -o file -- touch started
+	run -2 --separate-stderr mmgate run --quiet -o none/logs -- touch started
+	equal "$(cat file)" mine
+	[ ! -e none ]
+	[ ! -e started ]
+}
+
+@test "a directory whose run still goes on is refused" {
+	mkfifo go
+	"$BUILD/mmgate" run --quiet -o "$LOGS" -- "$SUBJECTS/mapper" -p \
+		<go >out 3>&- &
+	child=$!
+	exec 9>go
+	eventually grep -q half out
+	run -2 --separate-stderr quiet_run -- true
+	contains "$stderr" 'in use'
+	echo >&9
+	exec 9>&-
+	wait "$child"
+	run -0 report 'c["mmap"]["count"]'
+	equal "$output" 100
+}
+
+@test "a relative directory is where run was started, wherever the program goes" {
+	run -0 mmgate run --quiet -o here -- sh -c 'cd / && "$0"' \
+		"$SUBJECTS/mapper"
+	LOGS=here
+	run -0 report '[e["image"] for e in p]'
+	contains "$output" mapper
+}
+
+@test "without -o the logs are in mmgate.out, and report finds them there" {
+	run -0 mmgate run --quiet -- "$SUBJECTS/mapper"
+	run -0 mmgate report
+	contains "$output" mapper
+	[ -d mmgate.out ]
+}
+
+@test "a library whose path cannot be preloaded is refused" {
+	mkdir 'a place'
+	cp "$BUILD/mmgate" "$LIBRARY" 'a place/'
+	run -2 --separate-stderr 'a place/mmgate' run -o "$LOGS" -- true
+	contains "$stderr" 'a place'
+	[ ! -e "$LOGS" ]
+}
+
+@test "run may be run under run" {
+	run -0 quiet_run --lock mutex -- "$BUILD/mmgate" run --quiet -o inner \
+		--lock spin -- "$SUBJECTS/mapper"
+	LOGS=inner
+	run -0 report '[(e["image"], e["settings"]["lock"]) for e in p]'
+	equal "$output" "[('mapper', 'spin')]"
+}
+
+@test "follow none is for the started process alone" {
+	run -0 quiet_run --follow none -- sh -c '"$0"; :' "$SUBJECTS/mapper"
+	run -0 report '[e["image"] for e in p]'
+	lacks "$output" mapper
+	run -0 quiet_run --follow none -- "$SUBJECTS/mapper" -e "$SUBJECTS/early"
+	run -0 report '[e["image"] for e in p]'
+	equal "$output" "['mapper', 'early']"
+}
+
+@test "every command has a help text with an example" {
+	run -0 mmgate help
+	commands=$(sed -n 's/^  \([a-z]*\)  .*/\1/p' <<<"$output")
+	contains "$commands" run
+	contains "$commands" report
+	for command in $commands; do
+		run -0 mmgate help "$command"
+		contains "$output" "usage: mmgate $command"
+		contains "$output" Example
+		help=$output
+		run -0 mmgate "$command" --help
+		equal "$output" "$help"
+	done
+}
+
+@test "the version is one line; an unknown command is exit 2" {
+	run -0 mmgate --version
+	equal "${#lines[@]}" 1
+	run -2 --separate-stderr mmgate reprot
+	contains "$stderr" 'did you mean report'
+	run -2 mmgate
+}
+
+@test "output that cannot be written is an error" {
+	quiet_run -- "$SUBJECTS/mapper" >/dev/null
+	for command in report 'report --format json' 'export --format csv'; do
+		# shellcheck disable=SC2086 # words of a command
+		run ! bash -c '"$@" >/dev/full' full "$BUILD/mmgate" \
+			$command "$LOGS"
+	done
+}
+
+@test "doctor passes here and says what it checked" {
+	run -0 mmgate doctor
+	contains "$output" kernel
+	contains "$output" MMGATE_LOCK
+	run -0 mmgate doctor -- "$SUBJECTS/mapper"
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Signal handlers, jumps out of them and vfork children do not hang the gate.
+
+load helpers
+
+setup() {
+	new_logs
+}
+
+@test "a handler that calls mprotect in the middle of a call goes around the lock" {
+	while read -r lock; do
+		run -0 gate "$lock" "$SUBJECTS/handlers" protect
+		equal "$output" 'interrupted: 200'
+		run -0 report 'c["mprotect"]["count"]'
+		equal "$output" 400
+		# Most interrupts are taken when the kernel returns, that is
+		# between the two ends of the gate.
+		run -0 report 'c["mprotect"]["bypassed_by"]["reentry"]'
+		if [ "$lock" = none ]; then
+			equal "$output" 0
+		else
+			holds "$output" -ge 20 "re-entries under $lock"
+			run -0 report 'c["mprotect"]["gated"] +
+				c["mprotect"]["bypassed"]'
+			equal "$output" 400
+		fi
+	done < <(locks)
+}
+
+@test "a handler that forks leaves parent and child alone" {
+	while read -r lock; do
+		run -0 gate "$lock" --follow fork "$SUBJECTS/handlers" fork
+		equal "$output" 'interrupted: 200'
+		run -0 report '(len(p), {e["calls"]["mmap"]["count"]
+			for e in p[1:]})'
+		equal "$output" '(201, {1})' "$lock"
+	done < <(locks)
+}
+
+@test "children of vfork share the gate and give it back" {
+	while read -r lock; do
+		run -0 gate "$lock" "$SUBJECTS/handlers" vfork
+		equal "$output" 'interrupted: 200'
+		run -0 report '(len(p), p[0]["gate_opened"])'
+		equal "$output" '(1, 0)' "$lock"
+	done < <(locks)
+}
+
+@test "after a jump out of a handler the gate opens and the program goes on" {
+	while read -r lock; do
+		run -0 gate "$lock" --max-wait 20ms "$SUBJECTS/handlers" jump
+		equal "$output" 'interrupted: 20'
+		run -0 report 'p[0]["gate_opened"]'
+		holds "$output" -ge 1 "openings under $lock"
+		opened=$output
+		# It is said: in the report, and as an event.
+		run -0 mmgate report "$LOGS"
+		contains "$output" opened
+		run -0 mmgate export --format jsonl "$LOGS"
+		equal "$(grep -c '"event":"gate opened"' <<<"$output")" "$opened"
+		run -0 report 'sum(o["bypassed_by"]["timeout"]
+			for o in c.values()) > 0'
+		equal "$output" True
+	done < <(excluding_locks)
+}
+
+@test "the summary of run says that the gate opened" {
+	lock=$(excluding_locks | head -1)
+	run -0 --separate-stderr mmgate run --lock "$lock" --max-wait 20ms \
+		-o "$LOGS" -- "$SUBJECTS/handlers" jump
+	contains "$stderr" 'the gate opened'
+}
