@@ -91,15 +91,24 @@ static bool may_read_tsc(void)
 
 #endif
 
+static void *vdso_function(const void *vdso)
+{
+	struct elf_image image;
+
+	if (vdso == NULL || !elf_read(vdso, &image))
+		return NULL;
+#if defined(__x86_64__)
+	return elf_symbol(&image, "__vdso_clock_gettime", NULL);
+#else
+	return elf_symbol(&image, "__kernel_clock_gettime", NULL);
+#endif
+}
+
 void clock_init(const void *vdso)
 {
-	if (vdso != NULL)
-		vdso_clock = (long (*)(int, struct sys_timespec *))elf_symbol(
+	vdso_clock = (long (*)(int, struct sys_timespec *))vdso_function(vdso);
 #if defined(__x86_64__)
-			vdso, "__vdso_clock_gettime");
 	clock_is_tsc = may_read_tsc() && kernel_uses_tsc();
-#else
-			vdso, "__kernel_clock_gettime");
 #endif
 	first = clock_pair();
 }

@@ -1,104 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 #include "elf.h"
 
-#include <elf.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <link.h>
 
 #include "text.h"
 
 #include "poison.h"
 
-/* What symbol look-up needs of a module's dynamic section. */
-struct dynamic {
-	uintptr_t bias;
-	const Elf64_Sym *symbols;
-	const char *names;
-	const uint32_t *gnu_hash;
-	const uint32_t *hash;
-};
-
-static const Elf64_Dyn *find_dynamic(const Elf64_Ehdr *header, uintptr_t *bias)
-{
-	const Elf64_Phdr *segment =
-		(const void *)((const char *)header + header->e_phoff);
-	const Elf64_Phdr *dynamic = NULL;
-	bool loaded = false;
-
-	for (int i = 0; i < header->e_phnum; i++) {
-		if (segment[i].p_type == PT_LOAD && !loaded) {
-			*bias = (uintptr_t)header + segment[i].p_offset -
-				segment[i].p_vaddr;
-			loaded = true;
-		}
-		if (segment[i].p_type == PT_DYNAMIC)
-			dynamic = &segment[i];
-	}
-	if (!loaded || dynamic == NULL)
-		return NULL;
-	return (const Elf64_Dyn *)(*bias + dynamic->p_vaddr);
-}
-
 /* ld.so relocates d_ptr of what it loads; the vDSO's is left as linked. */
-static const void *pointer(const struct dynamic *d, Elf64_Addr value)
+static const void *pointer(uintptr_t bias, Elf64_Addr value)
 {
-	return (const void *)(value < d->bias ? d->bias + value : value);
+	return (const void *)(value < bias ? bias + value : value);
 }
 
-static struct dynamic read_dynamic(const Elf64_Ehdr *header)
+static void read_dynamic(struct elf_image *image, const Elf64_Dyn *dyn)
 {
-	struct dynamic d = {0};
-	const Elf64_Dyn *dyn = find_dynamic(header, &d.bias);
+	Elf64_Xword soname = 0;
 
-	for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++) {
-		const void *value = pointer(&d, dyn->d_un.d_ptr);
+	for (; dyn->d_tag != DT_NULL; dyn++) {
+		const void *value = pointer(image->bias, dyn->d_un.d_ptr);
 
 		if (dyn->d_tag == DT_SYMTAB)
-			d.symbols = value;
+			image->symbols = value;
 		else if (dyn->d_tag == DT_STRTAB)
-			d.names = value;
+			image->names = value;
 		else if (dyn->d_tag == DT_GNU_HASH)
-			d.gnu_hash = value;
+			image->gnu_hash = value;
 		else if (dyn->d_tag == DT_HASH)
-			d.hash = value;
+			image->hash = value;
+		else if (dyn->d_tag == DT_SONAME)
+			soname = dyn->d_un.d_val;
 	}
-	return d;
+	if (soname != 0 && image->names != NULL)
+		image->soname = image->names + soname;
 }
 
-static void *match(const struct dynamic *d, uint32_t i, const char *name)
+bool elf_read(const void *header, struct elf_image *image)
 {
-	const Elf64_Sym *symbol = &d->symbols[i];
+	const Elf64_Ehdr *elf = header;
+	const Elf64_Phdr *segment =
+		(const void *)((const char *)header + elf->e_phoff);
+	const Elf64_Dyn *dynamic = NULL;
+	bool loaded = false;
+
+	*image = (struct elf_image){0};
+	if (!text_is((const char *)elf->e_ident, SELFMAG, ELFMAG))
+		return false;
+	for (int i = 0; i < elf->e_phnum; i++, segment++) {
+		if (segment->p_type == PT_LOAD && !loaded) {
+			image->bias = (uintptr_t)header + segment->p_offset -
+				      segment->p_vaddr;
+			loaded = true;
+		}
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X) {
+			image->text = image->bias + segment->p_vaddr;
+			image->text_end = image->text + segment->p_memsz;
+		}
+		if (segment->p_type == PT_DYNAMIC)
+			dynamic =
+				(const void *)(image->bias + segment->p_vaddr);
+	}
+	if (!loaded || dynamic == NULL)
+		return false;
+	read_dynamic(image, dynamic);
+	return image->symbols != NULL && image->names != NULL;
+}
+
+static const Elf64_Sym *match(const struct elf_image *image, uint32_t i,
+			      const char *name)
+{
+	const Elf64_Sym *symbol = &image->symbols[i];
 
 	if (symbol->st_shndx == SHN_UNDEF ||
-	    !text_equal(d->names + symbol->st_name, name))
+	    !text_equal(image->names + symbol->st_name, name))
 		return NULL;
-	return (void *)(d->bias + symbol->st_value);
+	return symbol;
 }
 
-static void *find_gnu(const struct dynamic *d, const char *name)
+static const Elf64_Sym *find_gnu(const struct elf_image *image,
+				 const char *name)
 {
-	uint32_t buckets = d->gnu_hash[0], first = d->gnu_hash[1];
-	uint32_t words = d->gnu_hash[2], hash = 5381;
-	const uint32_t *bucket = d->gnu_hash + 4 + 2 * (size_t)words;
+	const uint32_t *table = image->gnu_hash;
+	uint32_t buckets = table[0], first = table[1], words = table[2];
+	const uint32_t *bucket = table + 4 + 2 * (size_t)words;
 	const uint32_t *chain = bucket + buckets;
-	void *found = NULL;
+	const Elf64_Sym *found = NULL;
+	uint32_t hash = 5381;
 
 	for (const char *s = name; *s != '\0'; s++)
 		hash = hash * 33 + (unsigned char)*s;
 	for (uint32_t i = bucket[hash % buckets]; i >= first; i++) {
 		if ((chain[i - first] | 1) == (hash | 1))
-			found = match(d, i, name);
+			found = match(image, i, name);
 		if (found != NULL || chain[i - first] & 1)
 			break;
 	}
 	return found;
 }
 
-static void *find_sysv(const struct dynamic *d, const char *name)
+static const Elf64_Sym *find_sysv(const struct elf_image *image,
+				  const char *name)
 {
-	uint32_t buckets = d->hash[0], hash = 0;
-	const uint32_t *bucket = d->hash + 2, *chain = bucket + buckets;
-	void *found = NULL;
+	uint32_t buckets = image->hash[0], hash = 0;
+	const uint32_t *bucket = image->hash + 2, *chain = bucket + buckets;
+	const Elf64_Sym *found = NULL;
 
 	for (const char *s = name; *s != '\0'; s++) {
 		hash = (hash << 4) + (unsigned char)*s;
@@ -107,17 +112,86 @@ static void *find_sysv(const struct dynamic *d, const char *name)
 	}
 	for (uint32_t i = bucket[hash % buckets]; i != 0 && found == NULL;
 	     i = chain[i])
-		found = match(d, i, name);
+		found = match(image, i, name);
 	return found;
 }
 
-void *elf_symbol(const void *image, const char *name)
+void *elf_symbol(const struct elf_image *image, const char *name, size_t *size)
 {
-	struct dynamic d = read_dynamic(image);
+	const Elf64_Sym *symbol = NULL;
 
-	if (d.symbols == NULL || d.names == NULL)
+	if (image->gnu_hash != NULL)
+		symbol = find_gnu(image, name);
+	else if (image->hash != NULL)
+		symbol = find_sysv(image, name);
+	if (symbol == NULL)
 		return NULL;
-	if (d.gnu_hash != NULL)
-		return find_gnu(&d, name);
-	return d.hash != NULL ? find_sysv(&d, name) : NULL;
+	if (size != NULL)
+		*size = symbol->st_size;
+	return (void *)(image->bias + symbol->st_value);
+}
+
+/* Bias of the program, by where its headers are and say they are. */
+static bool program_bias(const Elf64_Phdr *headers, unsigned long count,
+			 uintptr_t *bias)
+{
+	for (unsigned long i = 0; i < count; i++)
+		if (headers[i].p_type == PT_PHDR) {
+			*bias = (uintptr_t)headers - headers[i].p_vaddr;
+			return true;
+		}
+	return false;
+}
+
+static const struct link_map *first_module(const Elf64_Phdr *headers,
+					   unsigned long count)
+{
+	const Elf64_Dyn *dyn = NULL;
+	uintptr_t bias;
+
+	if (headers == NULL || !program_bias(headers, count, &bias))
+		return NULL;
+	for (unsigned long i = 0; i < count; i++)
+		if (headers[i].p_type == PT_DYNAMIC)
+			dyn = (const void *)(bias + headers[i].p_vaddr);
+	for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++)
+		if (dyn->d_tag == DT_DEBUG && dyn->d_un.d_ptr != 0)
+			return ((const struct r_debug *)dyn->d_un.d_ptr)->r_map;
+	return NULL;
+}
+
+bool elf_find(const Elf64_Phdr *headers, unsigned long count,
+	      const char *soname, struct elf_image *image)
+{
+	const struct link_map *module = first_module(headers, count);
+
+	for (; module != NULL; module = module->l_next) {
+		uintptr_t dynamic = (uintptr_t)module->l_ld;
+
+		/* Its header is at the bias unless it was prelinked; the
+		 * program's own may have none there. */
+		if (module->l_addr == 0 || module->l_addr & 4095 ||
+		    dynamic < module->l_addr || module->l_prev == NULL)
+			continue;
+		if (elf_read((const void *)module->l_addr, image) &&
+		    image->soname != NULL && text_equal(image->soname, soname))
+			return true;
+	}
+	return false;
+}
+
+bool elf_program_text(const Elf64_Phdr *headers, unsigned long count,
+		      uintptr_t *from, uintptr_t *to)
+{
+	uintptr_t bias;
+
+	if (headers == NULL || !program_bias(headers, count, &bias))
+		return false;
+	for (unsigned long i = 0; i < count; i++)
+		if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_X) {
+			*from = bias + headers[i].p_vaddr;
+			*to = *from + headers[i].p_memsz;
+			return true;
+		}
+	return false;
 }

@@ -69,6 +69,7 @@ static struct {
 	uint64_t events_arg;
 	uint64_t slow_ticks;
 	uint64_t max_wait_ns;
+	struct gate_callers callers;
 } config;
 
 static void derive(void)
@@ -79,8 +80,9 @@ static void derive(void)
 				 __ATOMIC_RELAXED);
 }
 
-void gate_init(const struct knobs *knobs)
+void gate_init(const struct knobs *knobs, const struct gate_callers *callers)
 {
+	config.callers = *callers;
 	config.kind = locks_kind(knobs->lock);
 	config.gated = knobs->lock == LOCK_none ? 0 : knobs->calls;
 	config.long_gated = knobs->long_gated;
@@ -92,11 +94,26 @@ void gate_init(const struct knobs *knobs)
 
 /* --- who is calling --- */
 
+static bool probing;
+static uint32_t probed;
+
+void gate_probe_begin(void)
+{
+	probed = 0;
+	probing = true;
+}
+
+uint32_t gate_probe_end(void)
+{
+	probing = false;
+	return probed;
+}
+
 /*
  * The calling thread is new, or its process is, or there is nothing to do here
  * (too early, or passive).  Returns the process's word, 0 for nothing to do.
  */
-static uint32_t arrive(struct thread *t)
+static uint32_t arrive(struct thread *t, enum op op)
 {
 	uint32_t self = world_self();
 
@@ -106,8 +123,11 @@ static uint32_t arrive(struct thread *t)
 		world_arrived(gate_new_process());
 		self = world_self();
 	}
-	if (!world_active(self))
+	if (!world_active(self)) {
+		if (unlikely(probing))
+			probed |= 1u << op;
 		return 0;
+	}
 	*t = (struct thread){.self = self};
 	if (log_is_open()) {
 		t->tid = sys_gettid();
@@ -330,6 +350,22 @@ struct measured {
 	enum record_kind kind;
 };
 
+static bool is_in(const struct gate_range *range, uintptr_t address)
+{
+	return address >= range->from && address < range->to;
+}
+
+static enum record_layer class_of(uintptr_t caller)
+{
+	if (is_in(&config.callers.libc, caller))
+		return CALLER_LIBC;
+	if (is_in(&config.callers.program, caller))
+		return CALLER_PROGRAM;
+	if (is_in(&config.callers.loader, caller))
+		return CALLER_LOADER;
+	return CALLER_LIBRARY;
+}
+
 static void write_event(struct thread *t, const struct gate_span *span,
 			const struct measured *m)
 {
@@ -357,7 +393,7 @@ static void write_event(struct thread *t, const struct gate_span *span,
 	e->kind = (uint8_t)m->kind;
 	e->op = (uint8_t)span->op;
 	e->outcome = span->outcome;
-	e->layer = 0;
+	e->layer = (uint8_t)class_of(e->caller);
 	log_seal(e, number);
 }
 
@@ -419,7 +455,7 @@ void gate_enter(struct gate_span *span)
 	uint32_t self = world_self();
 
 	if (unlikely(self != t->self || self == 0))
-		self = arrive(t);
+		self = arrive(t, span->op);
 	span->self = self;
 	if (self == 0)
 		return;

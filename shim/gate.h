@@ -36,12 +36,26 @@ struct gate_span {
 	uint8_t outcome; /* enum record_outcome, + enum record_bypass */
 };
 
+/* Code of the program, of libc and of the loader; empty: not known. */
+struct gate_range {
+	uintptr_t from, to;
+};
+
+struct gate_callers {
+	struct gate_range program, libc, loader;
+};
+
 /* Settings that the gate follows; strings are not kept.  Once, at start. */
-void gate_init(const struct knobs *knobs);
+void gate_init(const struct knobs *knobs, const struct gate_callers *callers);
 
 /* What the gate does for a process that forked from one it follows: false
  * leaves it alone.  Set by init.c, which knows the settings. */
 extern bool (*gate_new_process)(void);
+
+/* The self-test of hooks: between the two, before the gate is in use, calls
+ * only leave their op in the set that end returns, a bit each. */
+void gate_probe_begin(void);
+uint32_t gate_probe_end(void);
 
 /* Takes the lock, as the settings say, and stamps the start.  pre: the first
  * fields of the span are set; the gate's own need not be. */

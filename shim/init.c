@@ -11,10 +11,12 @@
 
 #include "clock.h"
 #include "diag.h"
+#include "elf.h"
 #include "gate.h"
 #include "knobs.h"
 #include "locks.h"
 #include "log.h"
+#include "patch.h"
 #include "sys.h"
 #include "text.h"
 #include "world.h"
@@ -23,7 +25,9 @@
 
 /* Strings outlive the environment they came from, which the program owns. */
 static char log_path[4096], exe[1024], comm[17];
+static char hooks[1024], coverage[512];
 static struct knobs knobs;
+static struct patch_report patches;
 static bool followed; /* by MMGATE_FOLLOW, _ONLY and _SKIP */
 
 static const Elf64_auxv_t *find_auxv(char **env)
@@ -144,12 +148,104 @@ static bool is_followed(char **env, const Elf64_auxv_t *auxv)
 	return knobs.follow != FOLLOW_NONE || is_started_one(env);
 }
 
+static const char *const layer_names[] = {"libc", "ld.so", "syscall", "inline"};
+
+/* "libc=patched", "libc=symbols only: REASON", "inline=off", ... */
+static void describe_hooks(void)
+{
+	struct text out = text_over(hooks, sizeof(hooks));
+
+	text_put(&out, "symbols=on\n");
+	for (int i = 0; i < LAYER_COUNT; i++) {
+		const char *reason = patches.reason[i];
+		bool optional = i == LAYER_SYSCALL || i == LAYER_INLINE;
+
+		text_put(&out, layer_names[i]);
+		if (patches.ops[i] != 0)
+			text_put(&out, "=patched");
+		else
+			text_put(&out, optional && *reason == '\0'
+					       ? "=off"
+					       : "=symbols only");
+		text_put(&out, *reason != '\0' ? ": " : "");
+		text_put(&out, reason);
+		text_put(&out, "\n");
+	}
+}
+
+/* "mmap=symbols,libc,ld.so" ... */
+static void describe_coverage(void)
+{
+	struct text out = text_over(coverage, sizeof(coverage));
+
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		const char *comma = "";
+
+		text_put(&out, op_name(op));
+		text_put(&out, "=");
+		if (op != OP_BRK) {
+			text_put(&out, "symbols");
+			comma = ",";
+		}
+		for (int i = 0; i < LAYER_COUNT; i++)
+			if (patches.ops[i] >> op & 1) {
+				text_put(&out, comma);
+				text_put(&out, layer_names[i]);
+				comma = ",";
+			}
+		text_put(&out, "\n");
+	}
+}
+
+/* Whose code is where, to class callers by. */
+static struct gate_callers find_callers(const struct patch_process *process)
+{
+	struct gate_callers callers = {0};
+	struct elf_image image;
+
+	elf_program_text(process->headers, process->header_count,
+			 &callers.program.from, &callers.program.to);
+	if (elf_find(process->headers, process->header_count, "libc.so.6",
+		     &image))
+		callers.libc = (struct gate_range){image.text, image.text_end};
+	if (process->loader != NULL && elf_read(process->loader, &image))
+		callers.loader =
+			(struct gate_range){image.text, image.text_end};
+	return callers;
+}
+
+static bool under_valgrind(char **env)
+{
+	const char *preload = env_value(env, "LD_PRELOAD");
+
+	for (; preload != NULL && *preload != '\0'; preload++)
+		if (text_after(preload, "vgpreload_") != NULL)
+			return true;
+	return false;
+}
+
+static struct gate_callers install_hooks(char **env, const Elf64_auxv_t *auxv)
+{
+	const struct patch_process process = {
+		.headers = (const void *)auxv_value(auxv, AT_PHDR),
+		.header_count = auxv_value(auxv, AT_PHNUM),
+		.loader = (const void *)auxv_value(auxv, AT_BASE),
+		.under_valgrind = under_valgrind(env),
+	};
+
+	patch_apply(knobs.hooks, &process, &patches);
+	describe_hooks();
+	describe_coverage();
+	return find_callers(&process);
+}
+
 static void open_log(struct record_pair start)
 {
 	const struct log_about about = {
 		.exe = exe,
 		.comm = comm,
-		.hooks = "symbols=on\nlibc=off: not in this version\n",
+		.hooks = hooks,
+		.coverage = coverage,
 		.epoch = world_epoch(),
 		.start = start,
 	};
@@ -184,6 +280,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 {
 	const Elf64_auxv_t *auxv = find_auxv(env);
 	struct record_pair began;
+	struct gate_callers callers;
 
 	(void)argc;
 	(void)argv;
@@ -201,9 +298,10 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR));
 	locks_init();
 	began = clock_pair();
+	callers = install_hooks(env, auxv);
 	if (knobs.log != NULL)
 		open_log(began);
-	gate_init(&knobs);
+	gate_init(&knobs, &callers);
 	world_start(has_work());
 }
 

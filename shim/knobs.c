@@ -182,7 +182,7 @@ static void show_long(const struct knobs *knobs, struct text *out)
 }
 
 static const struct choice hooks[] = {
-	{"symbols", HOOKS_SYMBOLS}, {"libc", -1}, {"all", -1}};
+	{"symbols", HOOKS_SYMBOLS}, {"libc", HOOKS_LIBC}, {"all", HOOKS_ALL}};
 
 static int parse_hooks(struct knobs *knobs, const char *value)
 {
@@ -483,7 +483,7 @@ static const struct knob knobs_table[] = {
 	{"MMGATE_LONG", "long", "bypass or gate", "bypass",
 	 "calls that hold long by nature: MAP_POPULATE, MAP_LOCKED, MADV_POPULATE_*, unmaps of 1 GiB and more",
 	 parse_long, show_long},
-	{"MMGATE_HOOKS", "hooks", "symbols; not in this version: libc, all", "symbols",
+	{"MMGATE_HOOKS", "hooks", "symbols, libc or all", "libc",
 	 "how calls are caught", parse_hooks, show_hooks},
 	{"MMGATE_PLACE", "place", "kernel; not in this version: thread", "kernel",
 	 "where anonymous mappings go", parse_place, show_place},

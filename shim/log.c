@@ -371,6 +371,7 @@ static void fill_header(const struct record_header *layout,
 	copy(h->comm, sizeof(h->comm), about->comm);
 	copy(h->exe, sizeof(h->exe), about->exe);
 	copy(h->hooks, sizeof(h->hooks), about->hooks);
+	copy(h->coverage, sizeof(h->coverage), about->coverage);
 	copy(h->limits, sizeof(h->limits), limits);
 	describe_settings(knobs, h->settings, sizeof(h->settings));
 	h->fresh[0] = clock_pair();

@@ -25,7 +25,8 @@
 struct log_about {
 	const char *exe;
 	const char *comm;
-	const char *hooks; /* "layer=outcome\n" each */
+	const char *hooks; /* as the header has them */
+	const char *coverage;
 	uint32_t epoch;
 	struct record_pair start;
 };

@@ -131,6 +131,15 @@ enum record_outcome {
 	OUTCOME_BYPASSED, /* + enum record_bypass */
 };
 
+/* Whose code made the call, by its return address. */
+enum record_layer {
+	CALLER_UNKNOWN,
+	CALLER_PROGRAM,
+	CALLER_LIBRARY, /* any other than these two */
+	CALLER_LIBC,
+	CALLER_LOADER,
+};
+
 /*
  * One call.  `seq` is the low half of its number in the ring, from 1, and is
  * written last; `check` is record_event_check() of the rest.
@@ -154,7 +163,7 @@ struct record_event {
 	uint8_t kind;
 	uint8_t op;
 	uint8_t outcome;
-	uint8_t layer; /* of the caller; 0: not known */
+	uint8_t layer; /* enum record_layer, of the caller */
 	uint32_t seq;
 	uint32_t check;
 };
@@ -240,6 +249,7 @@ struct record_header {
 	char exe[1024];      /* target of /proc/self/exe, or empty */
 	char settings[2048]; /* effective ones, "name=value\n" each */
 	char hooks[1024];    /* "layer=outcome\n" each */
+	char coverage[512];  /* "op=layer,...\n" each */
 	char limits[512];    /* why less is recorded than asked for, or empty */
 };
 

@@ -281,13 +281,19 @@ static const char *why_unseen(const struct run *run)
 
 static void say_hooks(const struct log_process *p)
 {
-	char libc[256];
+	char libc[256], loader[256];
 
 	log_setting(p->hooks, "libc", libc, sizeof(libc));
+	log_setting(p->hooks, "ld.so", loader, sizeof(loader));
 	if (libc[0] != '\0' && strcmp(libc, "patched") != 0)
 		warn("not covered: calls that libc makes itself (malloc, "
-		     "thread stacks, dlopen): %s",
+		     "thread stacks): %s",
 		     libc);
+	if (loader[0] != '\0' && strcmp(loader, "patched") != 0 &&
+	    strcmp(loader, libc) != 0)
+		warn("not covered: calls that the loader makes itself "
+		     "(dlopen): %s",
+		     loader);
 }
 
 /* One process stands for all: the others will have met the same limit. */

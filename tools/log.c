@@ -204,6 +204,7 @@ static void take_strings(struct log_process *p, const struct record_header *h)
 	utf8_clean(p->exe, h->exe, sizeof(h->exe), 0);
 	utf8_clean(p->settings, h->settings, sizeof(h->settings), '\n');
 	utf8_clean(p->hooks, h->hooks, sizeof(h->hooks), '\n');
+	utf8_clean(p->coverage, h->coverage, sizeof(h->coverage), '\n');
 	utf8_clean(p->limits, h->limits, sizeof(h->limits), 0);
 	utf8_clean(p->image, *p->exe ? base_name(p->exe) : p->comm,
 		   sizeof(p->image) - 1, 0);

@@ -46,6 +46,7 @@ struct log_process {
 	char image[256]; /* base name of exe, comm when that is unknown */
 	char settings[2049];
 	char hooks[1025];
+	char coverage[513];
 	char limits[513];
 };
 

@@ -104,6 +104,19 @@ static void put_hooks(struct json *j, const struct log_process *p)
 	json_close(j);
 }
 
+/* For each op the layers that it is caught in. */
+static void put_coverage(struct json *j, const struct log_process *p)
+{
+	char layers[128];
+
+	json_open(j, "coverage", '{');
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		log_setting(p->coverage, op_name(op), layers, sizeof(layers));
+		json_string(j, op_name(op), layers);
+	}
+	json_close(j);
+}
+
 static void put_events(struct json *j, const struct log_process *p)
 {
 	json_open(j, "events", '{');
@@ -132,6 +145,7 @@ static void put_process(struct json *j, const struct log_process *p)
 	json_u64(j, "unrecorded", p->unrecorded);
 	put_settings(j, p);
 	put_hooks(j, p);
+	put_coverage(j, p);
 	put_calls(j, p);
 	put_hist(j, "wake_ns", &p->wake);
 	put_events(j, p);

@@ -212,7 +212,26 @@ static void note_gate(const struct log_process *p, FILE *out)
 
 static bool is_covered(const char *outcome)
 {
-	return !strcmp(outcome, "on") || !strcmp(outcome, "patched");
+	return !strcmp(outcome, "on") || !strcmp(outcome, "off") ||
+	       !strcmp(outcome, "patched");
+}
+
+/* What goes unseen when a layer is not hooked. */
+static const char *layer_calls(const char *layer)
+{
+	static const struct {
+		const char *layer, *calls;
+	} names[] = {
+		{"libc", "libc's own calls (malloc, thread stacks)"},
+		{"ld.so", "the loader's own calls (dlopen)"},
+		{"syscall", "calls by syscall()"},
+		{"inline", "system calls in the program's own code"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(layer, names[i].layer))
+			return names[i].calls;
+	return layer;
 }
 
 /* `hooks` has a line "layer=outcome" for each layer. */
@@ -226,8 +245,10 @@ static void note_hooks(const struct log_process *p, FILE *out)
 		if (!outcome || is_covered(outcome + 1))
 			continue;
 		*outcome++ = '\0';
-		fprintf(out, "  not seen: calls made by %s itself (%s)\n", line,
-			outcome);
+		fprintf(out, "  %s: %s: %s\n",
+			strncmp(outcome, "patched", 7) ? "not seen"
+						       : "not all seen",
+			layer_calls(line), outcome);
 	}
 }
 

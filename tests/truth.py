@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""truth.py TRACE: what strace saw, per op: caught by the library or missed.
+
+Reads `strace -f -i -y` output of a run under the library with a log.  A call
+is caught when its instruction pointer lies in the library's code, missed when
+it lies elsewhere after the library's start in that process.  The library's
+own calls (populating its log, marking its page, the self-test and the patching
+in its constructor) do not count.  Prints "op caught missed" lines, and each
+missed place on stderr.
+"""
+import collections
+import re
+import sys
+
+LINE = re.compile(r'^(\d+) +\[([0-9a-f]+)\] (\w+)\((.*)$')
+UNFINISHED = re.compile(r'<unfinished \.\.\.>$')
+MAPPED = re.compile(r'libmmgate[^>]*>, 0x[0-9a-f]+\) = (0x[0-9a-f]+)')
+
+
+class Image:
+    """One process between two execs."""
+
+    def __init__(self):
+        self.code = None        # range of the library's code
+        self.started = False    # its constructor has ended
+        self.text = {}          # start -> (end, path) of executable maps
+
+
+def main():
+    images = collections.defaultdict(Image)
+    caught = collections.Counter()
+    missed = collections.Counter()
+    places = collections.Counter()
+    for line in open(sys.argv[1], errors='replace'):
+        match = LINE.match(line)
+        if not match:
+            continue
+        pid, pointer, op, rest = match.groups()
+        address = int(pointer, 16)
+        if op == 'execve':
+            if ' = 0' in rest:
+                images[pid] = Image()
+            continue
+        if op in ('clone', 'clone3', 'fork', 'vfork'):
+            child = re.search(r' = (\d+)', rest)
+            if child:
+                images[child.group(1)] = images[pid]
+            continue
+        image = images[pid]
+        if op == 'mmap' and 'PROT_EXEC' in rest:
+            at = re.search(r' = (0x[0-9a-f]+)', rest)
+            size = re.match(r'\w+, (\d+)', rest)
+            path = re.search(r'<([^>]*)>', rest)
+            if at and size and path:
+                start = int(at.group(1), 16)
+                image.text[start] = (start + int(size.group(1)),
+                                     path.group(1))
+                if 'libmmgate' in path.group(1):
+                    image.code = (start, start + int(size.group(1)))
+                    continue
+        ours = image.code and image.code[0] <= address < image.code[1]
+        if ours and 'MADV_POPULATE_WRITE' in rest:
+            # The last call of the constructor fills the log's first pages.
+            image.started = image.started or ', 12288, ' in rest
+            continue
+        if not image.started:
+            continue
+        if ours:
+            caught[op] += 1
+            continue
+        missed[op] += 1
+        where = next((path for start, (end, path) in image.text.items()
+                      if start <= address < end), 'unknown')
+        places[(op, where)] += 1
+    for op in sorted(set(caught) | set(missed)):
+        print(op, caught[op], missed[op])
+    for (op, where), count in places.most_common():
+        print('missed', op, where, count, file=sys.stderr)
+
+
+main()
