@@ -32,7 +32,7 @@ SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
 	-ftls-model=initial-exec \
 	$(if $(filter x86_64%,$(MACHINE)),-mgeneral-regs-only)
 SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
-	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,--as-needed \
+	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-z,noseparate-code -Wl,--as-needed \
 	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map
 
 sources = $(wildcard $(addprefix $1/,$(addsuffix .c,$2)))

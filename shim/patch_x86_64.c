@@ -207,18 +207,80 @@ static bool is_site(const unsigned char *at, long number)
 	       is_at(at + LOAD_NUMBER, "\x0f\x05", SYSCALL);
 }
 
+/* High bits where the eight bytes at `at` may hold a 05; none when not. */
+static inline uint64_t may_hold_05(const unsigned char *at)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t word, zero;
+
+	__builtin_memcpy(&word, at, 8);
+	zero = word ^ ones * 0x05;
+	return (zero - ones) & ~zero & ones * 0x80;
+}
+
+/* Where the next system call instruction begins at or after `at`, or `to`.
+ * Many bytes at a time: the loader's text has 150 KiB, and every program's
+ * start pays. */
+static unsigned char *next_syscall(unsigned char *at, unsigned char *to)
+{
+	enum { STEP = 32 };
+
+	for (; to - at > STEP; at += STEP) {
+		if ((may_hold_05(at + 1) | may_hold_05(at + 9) |
+		     may_hold_05(at + 17) | may_hold_05(at + 25)) == 0)
+			continue;
+		for (int i = 0; i < STEP; i++)
+			if (is_at(at + i, "\x0f\x05", SYSCALL))
+				return at + i;
+	}
+	for (; to - at >= SYSCALL; at++)
+		if (is_at(at, "\x0f\x05", SYSCALL))
+			return at;
+	return to;
+}
+
+/*
+ * The system calls of the code that was looked at last.  The loader's is asked
+ * about several numbers, and looking through it is most of what patching costs.
+ */
+static struct {
+	const unsigned char *from, *to;
+	unsigned char *at[256];
+	unsigned count;
+} seen;
+
+static void look_through(unsigned char *from, unsigned char *to)
+{
+	unsigned char *at = from;
+
+	if (seen.from == from && seen.to == to)
+		return;
+	seen.from = from;
+	seen.to = to;
+	seen.count = 0;
+	while ((at = next_syscall(at, to)) < to &&
+	       seen.count < sizeof(seen.at) / sizeof(seen.at[0])) {
+		seen.at[seen.count++] = at;
+		at += SYSCALL;
+	}
+}
+
 /* The only site of `number`, or NULL; *count says how many there are. */
-static unsigned char *find_site(unsigned char *from, const unsigned char *to,
+static unsigned char *find_site(unsigned char *from, unsigned char *to,
 				long number, int *count)
 {
 	unsigned char *found = NULL;
 
+	look_through(from, to);
 	*count = 0;
-	for (; to - from >= SITE; from++)
-		if (is_site(from, number)) {
-			found = from;
+	for (unsigned i = 0; i < seen.count; i++) {
+		unsigned char *at = seen.at[i] - LOAD_NUMBER;
+
+		if (seen.at[i] - from >= LOAD_NUMBER && is_site(at, number)) {
+			found = at;
 			++*count;
 		}
+	}
 	return *count == 1 ? found : NULL;
 }
 
