@@ -207,29 +207,26 @@ static bool is_site(const unsigned char *at, long number)
 	       is_at(at + LOAD_NUMBER, "\x0f\x05", SYSCALL);
 }
 
-/* High bits where the eight bytes at `at` may hold a 05; none when not. */
-static inline uint64_t may_hold_05(const unsigned char *at)
+/* High bits where the eight bytes at `at` may be `byte`: none is missed. */
+static inline uint64_t where(const unsigned char *at, uint64_t byte)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint64_t word, zero;
 
 	__builtin_memcpy(&word, at, 8);
-	zero = word ^ ones * 0x05;
+	zero = word ^ ones * byte;
 	return (zero - ones) & ~zero & ones * 0x80;
 }
 
 /* Where the next system call instruction begins at or after `at`, or `to`.
- * Many bytes at a time: the loader's text has 150 KiB, and every program's
+ * Eight places at a time: the loader's text has 150 KiB, and every program's
  * start pays. */
 static unsigned char *next_syscall(unsigned char *at, unsigned char *to)
 {
-	enum { STEP = 32 };
-
-	for (; to - at > STEP; at += STEP) {
-		if ((may_hold_05(at + 1) | may_hold_05(at + 9) |
-		     may_hold_05(at + 17) | may_hold_05(at + 25)) == 0)
+	for (; to - at > 8; at += 8) {
+		if ((where(at, 0x0f) & where(at + 1, 0x05)) == 0)
 			continue;
-		for (int i = 0; i < STEP; i++)
+		for (int i = 0; i < 8; i++)
 			if (is_at(at + i, "\x0f\x05", SYSCALL))
 				return at + i;
 	}
