@@ -104,11 +104,13 @@ static void *vdso_function(const void *vdso)
 #endif
 }
 
-void clock_init(const void *vdso)
+void clock_init(const void *vdso, bool precise)
 {
 	vdso_clock = (long (*)(int, struct sys_timespec *))vdso_function(vdso);
 #if defined(__x86_64__)
-	clock_is_tsc = may_read_tsc() && kernel_uses_tsc();
+	clock_is_tsc = precise && may_read_tsc() && kernel_uses_tsc();
+#else
+	(void)precise;
 #endif
 	first = clock_pair();
 }

@@ -17,8 +17,9 @@
 
 extern bool clock_is_tsc;
 
-/* Chooses the clock; vdso: its ELF header, or NULL.  Once, at start. */
-void clock_init(const void *vdso);
+/* Chooses the clock; vdso: its ELF header, or NULL; precise: ticks are going to
+ * be recorded, so it is worth asking the kernel.  Once, at start. */
+void clock_init(const void *vdso, bool precise);
 
 /* CLOCK_MONOTONIC in ns, without a system call where the vDSO has it. */
 uint64_t clock_monotonic(void);

@@ -34,6 +34,7 @@
 #endif
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
+#define always_inline inline __attribute__((always_inline))
 
 #define OPEN_RENEWING (UINT64_MAX >> 8)
 
@@ -222,6 +223,17 @@ static uint64_t choose_lock(struct thread *t, const struct gate_span *span,
 	return state;
 }
 
+/* Times are for the log alone. */
+static always_inline uint64_t stamp(void)
+{
+	return log_is_open() ? clock_ticks() : 0;
+}
+
+static always_inline uint64_t stamp_after(void)
+{
+	return log_is_open() ? clock_ticks_after() : 0;
+}
+
 /* Waits for the lock; false: goes on without it. */
 static bool wait_for(struct lock *lock, struct gate_span *span, uint64_t state)
 {
@@ -230,7 +242,7 @@ static bool wait_for(struct lock *lock, struct gate_span *span, uint64_t state)
 
 	span->wake = wait.wake;
 	if (error == -ETIMEDOUT)
-		open_gate(state, clock_ticks() - span->asked);
+		open_gate(state, stamp() - span->asked);
 	return error == 0;
 }
 
@@ -251,21 +263,21 @@ static void take_lock(struct thread *t, struct gate_span *span)
 		span->generation = generation;
 		span->outcome = OUTCOME_GATED;
 		if (config.kind->take(lock)) {
-			span->entered = span->asked = clock_ticks_after();
+			span->entered = span->asked = stamp_after();
 			return;
 		}
-		span->asked = clock_ticks();
+		span->asked = stamp();
 		if (wait_for(lock, span, state)) {
-			span->entered = clock_ticks_after();
+			span->entered = stamp_after();
 			return;
 		}
 		t->inside = 0;
 		bypass = BYPASS_TIMEOUT;
 	} else {
-		span->asked = clock_ticks();
+		span->asked = stamp();
 	}
 	span->outcome = (uint8_t)(OUTCOME_BYPASSED + bypass);
-	span->entered = clock_ticks();
+	span->entered = stamp();
 }
 
 static void give_back(struct thread *t, const struct gate_span *span)
@@ -281,8 +293,6 @@ static void give_back(struct thread *t, const struct gate_span *span)
 }
 
 /* --- the record --- */
-
-#define always_inline inline __attribute__((always_inline))
 
 static always_inline void add(uint64_t *p, uint64_t n)
 {
@@ -465,7 +475,7 @@ void gate_enter(struct gate_span *span)
 		return;
 	}
 	span->outcome = OUTCOME_UNGATED;
-	span->entered = span->asked = clock_ticks();
+	span->entered = span->asked = stamp();
 }
 
 long gate_leave(struct gate_span *span, long result)
@@ -475,7 +485,7 @@ long gate_leave(struct gate_span *span, long result)
 
 	if (span->self == 0)
 		return result;
-	left = clock_ticks();
+	left = stamp();
 	/* Forked in a handler in between: this is the child, and its parent
 	 * records the call.  Its locks were wiped, but a fork before the lock
 	 * was taken let it take one of its own. */

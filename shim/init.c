@@ -100,10 +100,13 @@ static void keep_log_path(void)
 static void read_names(const Elf64_auxv_t *auxv)
 {
 	enum { PR_GET_NAME = 16 };
-	long n = sys_readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	const char *path = (const char *)auxv_value(auxv, AT_EXECFN);
 	struct text out;
+	long n;
 
+	if (knobs.log == NULL && knobs.only == NULL && knobs.skip == NULL)
+		return; /* nobody asks */
+	n = sys_readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	if (n <= 0) {
 		out = text_over(exe, sizeof(exe));
 		text_put(&out, path != NULL ? path : "");
@@ -295,7 +298,8 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		followed = is_followed(env, auxv);
 	if (!followed || (knobs.lock == LOCK_none && knobs.log == NULL))
 		return; /* nothing to do: pass */
-	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR));
+	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR),
+		   knobs.log != NULL);
 	locks_init();
 	began = clock_pair();
 	callers = install_hooks(env, auxv);

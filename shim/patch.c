@@ -49,23 +49,23 @@ static unsigned count_threads(void)
 	return error == 0 && about.stx_nlink > 2 ? about.stx_nlink - 2 : 0;
 }
 
-/* NULL when code can be changed, or why not.  libc's own flag serves where
- * there is no /proc. */
+/* NULL when code can be changed, or why not.  libc's own flag says it without
+ * a system call; an old libc has none. */
 static const char *may_patch(const struct patch_process *process,
 			     const struct elf_image *libc)
 {
-	unsigned threads = count_threads();
-	const char *single = NULL;
+	const char *single = elf_symbol(libc, "__libc_single_threaded", NULL);
+	unsigned threads;
 
 	if (process->under_valgrind)
 		return "valgrind runs a copy of the code";
+	if (single != NULL && *single != 0)
+		return NULL;
+	threads = count_threads();
 	if (threads > 1)
 		return "other threads run already";
-	if (threads == 0 && libc != NULL)
-		single = elf_symbol(libc, "__libc_single_threaded", NULL);
-	if (threads == 0 && (single == NULL || *single == 0))
-		return "without /proc the threads cannot be counted";
-	return NULL;
+	return threads == 1 ? NULL
+			    : "without /proc the threads cannot be counted";
 }
 
 /* --- changing code --- */
@@ -395,15 +395,16 @@ void patch_apply(enum knob_hooks hooks, const struct patch_process *process,
 		 struct patch_report *report)
 {
 	struct elf_image libc;
-	bool found = elf_find(process->headers, process->header_count,
-			      "libc.so.6", &libc);
-	const char *why = may_patch(process, found ? &libc : NULL);
+	const char *why = NULL;
 
 	*report = (struct patch_report){0};
 	if (hooks == HOOKS_SYMBOLS)
 		why = "not asked for";
-	else if (why == NULL && !found)
+	else if (!elf_find(process->headers, process->header_count, "libc.so.6",
+			   &libc))
 		why = "libc.so.6 was not found";
+	else
+		why = may_patch(process, &libc);
 	if (why != NULL) {
 		refuse_all(hooks, report, why);
 		return;
