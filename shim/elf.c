@@ -174,8 +174,11 @@ bool elf_find(const Elf64_Phdr *headers, unsigned long count,
 		    dynamic < module->l_addr || module->l_prev == NULL)
 			continue;
 		if (elf_read((const void *)module->l_addr, image) &&
-		    image->soname != NULL && text_equal(image->soname, soname))
+		    image->soname != NULL &&
+		    text_equal(image->soname, soname)) {
+			image->path = module->l_name;
 			return true;
+		}
 	}
 	return false;
 }

@@ -452,6 +452,9 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 	}
 	if (unlikely(log_alive(left)))
 		derive();
+	if (unlikely(span->op == OP_MMAP && span->arg & PROT_EXEC &&
+		     span->fd >= 0 && !sys_failed(result)))
+		log_mapped(span->fd);
 	m.weight = event_weight(t, m.wait, m.kernel);
 	if (m.weight != 0)
 		write_event(t, span, &m);

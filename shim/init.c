@@ -28,7 +28,8 @@ static char log_path[4096], exe[1024], comm[17];
 static char hooks[1024], coverage[512];
 static struct knobs knobs;
 static struct patch_report patches;
-static bool followed; /* by MMGATE_FOLLOW, _ONLY and _SKIP */
+static const char *libc_path; /* the loader's string */
+static bool followed;         /* by MMGATE_FOLLOW, _ONLY and _SKIP */
 
 static const Elf64_auxv_t *find_auxv(char **env)
 {
@@ -209,8 +210,10 @@ static struct gate_callers find_callers(const struct patch_process *process)
 	elf_program_text(process->headers, process->header_count,
 			 &callers.program.from, &callers.program.to);
 	if (elf_find(process->headers, process->header_count, "libc.so.6",
-		     &image))
+		     &image)) {
 		callers.libc = (struct gate_range){image.text, image.text_end};
+		libc_path = image.path;
+	}
 	if (process->loader != NULL && elf_read(process->loader, &image))
 		callers.loader =
 			(struct gate_range){image.text, image.text_end};
@@ -249,6 +252,7 @@ static void open_log(struct record_pair start)
 		.comm = comm,
 		.hooks = hooks,
 		.coverage = coverage,
+		.libc = libc_path,
 		.epoch = world_epoch(),
 		.start = start,
 	};

@@ -39,7 +39,8 @@ static struct {
 	uint32_t ring_slots;
 	bool all_there; /* the whole file has memory: no populating */
 	uint32_t refused[RECORD_MAX_STRIPES]; /* parts that got none */
-	uint32_t full; /* it was said that the log cannot grow */
+	struct statx libc; /* the file; stx_ino 0: not known */
+	uint32_t full;     /* it was said that the log cannot grow */
 	struct ring rings[RECORD_MAX_STRIPES];
 } self;
 
@@ -461,6 +462,8 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 		return give_up(why, "", error);
 	}
 	set_up(&layout, about->start.ticks);
+	if (about->libc == NULL || sys_statx(AT_FDCWD, about->libc, &self.libc))
+		self.libc.stx_ino = 0;
 	fill_header(&layout, knobs, about, started, pid, limits);
 	return true;
 }
@@ -635,6 +638,17 @@ bool log_compare_clocks(uint64_t now)
 	/* In turn, so that a kill while one is written leaves the other. */
 	h->fresh[h->fresh[0].ns < h->fresh[1].ns ? 0 : 1] = clock_pair();
 	return true;
+}
+
+void log_mapped(int fd)
+{
+	struct statx about;
+
+	if (self.libc.stx_ino != 0 && sys_statx(fd, "", &about) == 0 &&
+	    about.stx_ino == self.libc.stx_ino &&
+	    about.stx_dev_major == self.libc.stx_dev_major &&
+	    about.stx_dev_minor == self.libc.stx_dev_minor)
+		add(&self.header->second_libc, 1);
 }
 
 void log_opened(void)

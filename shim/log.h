@@ -27,6 +27,7 @@ struct log_about {
 	const char *comm;
 	const char *hooks; /* as the header has them */
 	const char *coverage;
+	const char *libc; /* its path, NULL: not known */
 	uint32_t epoch;
 	struct record_pair start;
 };
@@ -48,6 +49,10 @@ struct record_event *log_claim(uint32_t stripe, uint64_t *number);
 
 /* Counts an opening of the gate. */
 void log_opened(void);
+
+/* Notes that an executable file was mapped.  A second copy of libc (dlmopen)
+ * makes calls that nothing catches. */
+void log_mapped(int fd);
 
 /* exit() came this far. */
 void log_end(void);

@@ -2,7 +2,6 @@
 #include "patch.h"
 
 #include <errno.h>
-#include <linux/stat.h>
 #include <sys/mman.h>
 
 #include "elf.h"
@@ -43,10 +42,11 @@ static void explain(struct patch_report *report, enum patch_layer layer,
 static unsigned count_threads(void)
 {
 	struct statx about;
-	long error = sys_call6(__NR_statx, -100, (long)"/proc/self/task", 0,
-			       STATX_NLINK, (long)&about, 0);
 
-	return error == 0 && about.stx_nlink > 2 ? about.stx_nlink - 2 : 0;
+	return sys_statx(-100, "/proc/self/task", &about) == 0 &&
+			       about.stx_nlink > 2
+		       ? about.stx_nlink - 2
+		       : 0;
 }
 
 /* NULL when code can be changed, or why not.  libc's own flag says it without

@@ -244,7 +244,8 @@ struct record_header {
 	uint64_t threads;            /* threads that ever made a call */
 	uint64_t opened;             /* times the gate opened */
 	uint64_t unrecorded;         /* calls that found no room at all */
-	uint64_t spare[7];
+	uint64_t second_libc;        /* times another copy of libc was mapped */
+	uint64_t spare[6];
 	char comm[16];
 	char exe[1024];      /* target of /proc/self/exe, or empty */
 	char settings[2048]; /* effective ones, "name=value\n" each */

@@ -9,6 +9,7 @@
 #define MMGATE_SYS_H
 
 #include <asm/unistd.h>
+#include <linux/stat.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -134,6 +135,15 @@ static inline long sys_pkey_mprotect(const void *addr, size_t length, int prot,
 }
 
 /* What the library needs for itself. */
+
+/* Which file this is, and its links; `path` may be empty, for `fd` itself. */
+static inline long sys_statx(int fd, const char *path, struct statx *about)
+{
+	enum { EMPTY_PATH = 0x1000 };
+
+	return sys_call6(__NR_statx, fd, (long)path, EMPTY_PATH,
+			 STATX_INO | STATX_NLINK, (long)about, 0);
+}
 
 struct sys_timespec {
 	int64_t seconds;

@@ -14,8 +14,7 @@ import re
 import sys
 
 LINE = re.compile(r'^(\d+) +\[([0-9a-f]+)\] (\w+)\((.*)$')
-UNFINISHED = re.compile(r'<unfinished \.\.\.>$')
-MAPPED = re.compile(r'libmmgate[^>]*>, 0x[0-9a-f]+\) = (0x[0-9a-f]+)')
+FORKS = ('clone', 'clone3', 'fork', 'vfork')
 
 
 class Image:
@@ -28,7 +27,8 @@ class Image:
 
 
 def main():
-    images = collections.defaultdict(Image)
+    images = {}
+    forking = None              # who last began to make a thread or process
     caught = collections.Counter()
     missed = collections.Counter()
     places = collections.Counter()
@@ -39,13 +39,13 @@ def main():
         pid, pointer, op, rest = match.groups()
         address = int(pointer, 16)
         if op == 'execve':
-            if ' = 0' in rest:
-                images[pid] = Image()
+            images[pid] = Image()
             continue
-        if op in ('clone', 'clone3', 'fork', 'vfork'):
-            child = re.search(r' = (\d+)', rest)
-            if child:
-                images[child.group(1)] = images[pid]
+        if pid not in images:
+            images[pid] = images[forking] if forking else Image()
+        if op in FORKS:
+            # The child's first lines may come before this call's end.
+            forking = pid
             continue
         image = images[pid]
         if op == 'mmap' and 'PROT_EXEC' in rest:

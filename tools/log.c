@@ -231,6 +231,7 @@ static void take_header(struct log *log, const struct record_header *h)
 	p->threads = h->threads;
 	p->opened = h->opened;
 	p->unrecorded = h->unrecorded;
+	p->second_libc = h->second_libc;
 	take_strings(p, h);
 }
 

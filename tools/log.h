@@ -37,7 +37,8 @@ struct log_process {
 	uint64_t thread_ns; /* time that its threads lived, as far as seen */
 	uint64_t opened;    /* times the gate opened */
 	uint64_t clamped;
-	uint64_t unrecorded; /* calls that are in no figure: no room */
+	uint64_t second_libc; /* copies of libc that nothing catches */
+	uint64_t unrecorded;  /* calls that are in no figure: no room */
 	uint64_t events_kept, events_overwritten, events_torn, events_lost;
 	struct log_op op[OP_COUNT];
 	struct hist wake;

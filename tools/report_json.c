@@ -143,6 +143,7 @@ static void put_process(struct json *j, const struct log_process *p)
 	json_u64(j, "gate_opened", p->opened);
 	json_string(j, "limits", p->limits);
 	json_u64(j, "unrecorded", p->unrecorded);
+	json_u64(j, "second_libc", p->second_libc);
 	put_settings(j, p);
 	put_hooks(j, p);
 	put_coverage(j, p);

@@ -259,6 +259,9 @@ static void print_notes(const struct log_process *p, FILE *out)
 	note_events(p, out);
 	if (*p->limits)
 		fprintf(out, "  limited: %s\n", p->limits);
+	if (p->second_libc > 0)
+		fprintf(out, "  not seen: the calls of a second copy of libc, "
+			     "which the program opened (dlmopen)\n");
 	if (p->unrecorded > 0)
 		fprintf(out,
 			"  incomplete: %s calls found no room in the log\n",
