@@ -17,8 +17,8 @@
 struct elf_image {
 	uintptr_t bias;
 	uintptr_t text, text_end; /* its executable segment; 0: none */
-	const char *soname; /* NULL: it has none */
-	const char *path;   /* as the loader found it; NULL: not known */
+	const char *soname;       /* NULL: it has none */
+	const char *path;         /* as the loader found it; NULL: not known */
 	/* For elf_symbol(). */
 	const Elf64_Sym *symbols;
 	const char *names;

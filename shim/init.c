@@ -87,12 +87,19 @@ static void read_settings(char **env)
 	}
 }
 
+/* Absolute: a forked child may open its log from another directory. */
 static void keep_log_path(void)
 {
-	struct text out = text_over(log_path, sizeof(log_path));
+	struct text out;
+	long n = 0;
 
 	if (knobs.log == NULL)
 		return;
+	if (knobs.log[0] != '/')
+		n = sys_call3(__NR_getcwd, (long)log_path, sizeof(log_path), 0);
+	out = text_over(log_path + (n > 0 ? n - 1 : 0),
+			sizeof(log_path) - (size_t)(n > 0 ? n - 1 : 0));
+	text_put(&out, n > 0 ? "/" : "");
 	text_put(&out, knobs.log);
 	knobs.log = log_path;
 }

@@ -167,9 +167,19 @@ static uint32_t stripes_for(uint64_t bytes)
 	return stripes;
 }
 
-static struct record_header lay_out(uint64_t bytes, bool events)
+/* Only one thread sets a process up, perhaps on a signal handler's small
+ * stack: what is large lies here. */
+static struct {
+	char path[PATH_ROOM];
+	char limits[512];
+	struct record_header layout;
+} scratch;
+
+static void lay_out(uint64_t bytes, bool events)
 {
-	struct record_header h = {
+	struct record_header *h = &scratch.layout;
+
+	*h = (struct record_header){
 		.version = RECORD_VERSION,
 		.header_bytes = RECORD_HEADER_BYTES,
 		.op_count = OP_COUNT,
@@ -178,13 +188,12 @@ static struct record_header lay_out(uint64_t bytes, bool events)
 		.stripe_bytes = RECORD_STRIPE_BYTES,
 		.stripes_at = RECORD_HEADER_BYTES,
 	};
-
-	h.stripes = stripes_for(bytes);
-	h.ring_slots = events ? slots_for(bytes, h.stripes) : 0;
-	h.rings_at = h.stripes_at + h.stripes * (uint64_t)RECORD_STRIPE_BYTES;
-	h.file_bytes = h.rings_at + h.stripes * (uint64_t)h.ring_slots *
-					    sizeof(struct record_event);
-	return h;
+	h->stripes = stripes_for(bytes);
+	h->ring_slots = events ? slots_for(bytes, h->stripes) : 0;
+	h->rings_at =
+		h->stripes_at + h->stripes * (uint64_t)RECORD_STRIPE_BYTES;
+	h->file_bytes = h->rings_at + h->stripes * (uint64_t)h->ring_slots *
+					      sizeof(struct record_event);
 }
 
 /* --- the directory's shared page --- */
@@ -207,44 +216,55 @@ static long dir_begin(int fd)
 	return error < 0 ? error : 0;
 }
 
-/* Maps RECORD_DIR_NAME, and makes it when it is missing or empty.  NULL:
- * *error. */
-static struct record_dir *dir_open(const char *directory, long *error)
+/* Its first bytes say what it is; an empty one is made ours. */
+static long dir_check(int fd)
 {
-	char path[PATH_ROOM];
 	uint64_t first[2];
-	struct text out = text_over(path, sizeof(path));
-	long fd, n, at;
+	long n = sys_read(fd, first, sizeof(first));
+
+	if (n == 0)
+		return dir_begin(fd);
+	return n == sizeof(first) && dir_is_sound(first) ? 0 : -EINVAL;
+}
+
+static long dir_map(int fd)
+{
+	long at = sys_mmap(NULL, sizeof(struct record_dir),
+			   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	long error;
+
+	if (sys_failed(at))
+		return at;
+	/* A short file would answer the first store with SIGBUS.  -EINVAL: an
+	 * old kernel, which cannot tell. */
+	error = sys_madvise((const void *)at, sizeof(struct record_dir),
+			    MADV_POPULATE_WRITE);
+	if (error != 0 && error != -EINVAL) {
+		sys_munmap((const void *)at, sizeof(struct record_dir));
+		return error;
+	}
+	self.dir = (struct record_dir *)at;
+	return 0;
+}
+
+/* Maps RECORD_DIR_NAME, and makes it when it is missing or empty. */
+static long dir_open(const char *directory)
+{
+	struct text out = text_over(scratch.path, sizeof(scratch.path));
+	long fd, error;
 
 	text_put(&out, directory);
 	text_put(&out, "/" RECORD_DIR_NAME);
-	fd = sys_openat(AT_FDCWD, path,
+	fd = sys_openat(AT_FDCWD, scratch.path,
 			O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
 			0600);
-	if (fd < 0) {
-		*error = fd;
-		return NULL;
-	}
-	n = sys_read((int)fd, first, sizeof(first));
-	*error = n == 0 ? dir_begin((int)fd)
-			: (n == sizeof(first) && dir_is_sound(first) ? 0
-								     : -EINVAL);
-	at = *error;
-	if (at == 0)
-		at = sys_mmap(NULL, sizeof(struct record_dir),
-			      PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	if (sys_failed(fd))
+		return fd;
+	error = dir_check((int)fd);
+	if (error == 0)
+		error = dir_map((int)fd);
 	sys_close((int)fd);
-	/* A short file would answer the first store with SIGBUS. */
-	if (!sys_failed(at) && at != 0 &&
-	    (*error = sys_madvise((void *)at, sizeof(struct record_dir),
-				  MADV_POPULATE_WRITE)) == -EINVAL)
-		*error = 0;
-	if (sys_failed(at) || at == 0 || *error != 0) {
-		if (*error == 0)
-			*error = at;
-		return NULL;
-	}
-	return (struct record_dir *)at;
+	return error;
 }
 
 /* Takes `bytes` of the directory's allowance; false when they are gone. */
@@ -258,15 +278,15 @@ static bool reserve(uint64_t bytes)
 
 /* --- the file --- */
 
-static long create(const char *directory, uint32_t pid, uint64_t started,
-		   char path[PATH_ROOM])
+/* Opens a new file, whose name is then in scratch.path. */
+static long create(const char *directory, uint32_t pid, uint64_t started)
 {
 	long fd = -EEXIST;
 
 	/* Two processes with one number (pid namespaces) and one instant are
 	 * unlikely once; O_EXCL makes sure, and never follows a link. */
 	for (uint64_t i = 0; i < 16 && fd == -EEXIST; i++) {
-		struct text out = text_over(path, PATH_ROOM);
+		struct text out = text_over(scratch.path, PATH_ROOM);
 
 		text_put(&out, directory);
 		text_put(&out, "/");
@@ -274,7 +294,7 @@ static long create(const char *directory, uint32_t pid, uint64_t started,
 		text_put(&out, "-");
 		text_put_u64(&out, started + i);
 		text_put(&out, RECORD_SUFFIX);
-		fd = sys_openat(AT_FDCWD, path,
+		fd = sys_openat(AT_FDCWD, scratch.path,
 				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
 					O_CLOEXEC,
 				0600);
@@ -294,39 +314,50 @@ static long populate(uint64_t from, uint64_t bytes)
 }
 
 /* Sizes and maps the file.  On an old kernel everything is allocated now. */
-static long map(int fd, const struct record_header *h, uint64_t first)
+static long map(int fd, uint64_t first)
 {
-	long error = sys_ftruncate(fd, h->file_bytes), at;
+	uint64_t bytes = scratch.layout.file_bytes;
+	long error = sys_ftruncate(fd, bytes), at;
 
 	if (error != 0)
 		return error;
-	at = sys_mmap(NULL, h->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		      fd, 0);
+	at = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (sys_failed(at))
 		return at;
 	self.base = (char *)at;
 	self.all_there = false;
 	/* Without it a fault reads ahead, megabytes of holes on some disks. */
-	sys_madvise(self.base, h->file_bytes, MADV_RANDOM);
+	sys_madvise(self.base, bytes, MADV_RANDOM);
 	error = populate(0, first);
 	if (error == -EINVAL) {
-		error = reserve(h->file_bytes - first)
-				? sys_fallocate(fd, 0, 0, h->file_bytes)
-				: -ENOSPC;
+		error = reserve(bytes - first) ? sys_fallocate(fd, 0, 0, bytes)
+					       : -ENOSPC;
 		self.all_there = error == 0;
 	}
 	if (error != 0)
-		sys_munmap(self.base, h->file_bytes);
+		sys_munmap(self.base, bytes);
 	return error;
 }
 
-/* Tells readers how far ring `i` reaches. */
-static void show_ring(uint32_t i)
+/* The file of this process, in place and with memory for its first parts. */
+static long make_file(const char *directory, uint32_t pid, uint64_t started)
 {
-	struct record_stripe *stripe = log_stripe(i);
+	uint64_t first =
+		RECORD_HEADER_BYTES + offsetof(struct record_stripe, wake);
+	long fd, error;
 
-	store(&stripe->capacity, load(&self.rings[i].capacity));
-	store(&stripe->populated, load(&self.rings[i].populated));
+	if (!reserve(first))
+		return -EDQUOT;
+	fd = create(directory, pid, started);
+	error = sys_failed(fd) ? fd : map((int)fd, first);
+	if (!sys_failed(fd))
+		sys_close((int)fd);
+	if (error == 0)
+		return 0;
+	if (!sys_failed(fd))
+		sys_unlinkat(AT_FDCWD, scratch.path);
+	add(&self.dir->allocated, -first);
+	return error;
 }
 
 static void copy(char *to, size_t size, const char *from)
@@ -355,14 +386,13 @@ static void describe_settings(const struct knobs *knobs, char *to, size_t size)
 	}
 }
 
-static void fill_header(const struct record_header *layout,
-			const struct knobs *knobs,
+static void fill_header(const struct knobs *knobs,
 			const struct log_about *about, uint64_t started,
-			uint32_t pid, const char *limits)
+			uint32_t pid)
 {
 	struct record_header *h = self.header;
 
-	*h = *layout;
+	*h = scratch.layout;
 	h->pid = pid;
 	h->ppid = sys_getppid();
 	h->epoch = about->epoch;
@@ -373,20 +403,22 @@ static void fill_header(const struct record_header *layout,
 	copy(h->exe, sizeof(h->exe), about->exe);
 	copy(h->hooks, sizeof(h->hooks), about->hooks);
 	copy(h->coverage, sizeof(h->coverage), about->coverage);
-	copy(h->limits, sizeof(h->limits), limits);
+	copy(h->limits, sizeof(h->limits), scratch.limits);
 	describe_settings(knobs, h->settings, sizeof(h->settings));
 	h->fresh[0] = clock_pair();
 	__atomic_store_n(&h->magic, RECORD_MAGIC, __ATOMIC_RELEASE);
 }
 
-static void explain_limit(struct text *out, uint64_t bytes, const char *because)
+static void explain_limit(uint64_t bytes, const char *because)
 {
+	struct text out = text_over(scratch.limits, sizeof(scratch.limits));
+
 	if (because == NULL)
 		return;
-	text_put(out, "the log is limited to ");
-	text_put_u64(out, bytes / 1024);
-	text_put(out, " KiB by ");
-	text_put(out, because);
+	text_put(&out, "the log is limited to ");
+	text_put_u64(&out, bytes / 1024);
+	text_put(&out, " KiB by ");
+	text_put(&out, because);
 }
 
 static bool give_up(struct text *why, const char *what, long error)
@@ -397,13 +429,25 @@ static bool give_up(struct text *why, const char *what, long error)
 	return false;
 }
 
-static void set_up(const struct record_header *layout, uint64_t started)
+/* Tells readers how far ring `i` reaches. */
+static void show_ring(uint32_t i)
 {
+	struct record_stripe *stripe = log_stripe(i);
+
+	store(&stripe->capacity, load(&self.rings[i].capacity));
+	store(&stripe->populated, load(&self.rings[i].populated));
+}
+
+/* What the hot path needs to know of the file. */
+static void set_up(const struct log_about *about)
+{
+	const struct record_header *layout = &scratch.layout;
+
 	self.header = (struct record_header *)self.base;
 	self.rings_at = layout->rings_at;
 	log_hot.next_look = 0;
 	log_hot.stripes = self.base + RECORD_HEADER_BYTES;
-	self.started = started;
+	self.started = about->start.ticks;
 	self.stripes = layout->stripes;
 	self.ring_slots = layout->ring_slots;
 	self.full = 0;
@@ -417,6 +461,8 @@ static void set_up(const struct record_header *layout, uint64_t started)
 		if (log_has(i, PART_HEAD))
 			show_ring(i);
 	}
+	if (about->libc == NULL || sys_statx(AT_FDCWD, about->libc, &self.libc))
+		self.libc.stx_ino = 0;
 }
 
 bool log_open(const struct knobs *knobs, const struct log_about *about,
@@ -424,47 +470,32 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 {
 	const char *because = NULL;
 	uint64_t bytes = allowed_bytes(knobs->log_size, &because);
-	struct record_header layout =
-		lay_out(bytes, knobs->events != EVENTS_OFF);
-	uint64_t first =
-		RECORD_HEADER_BYTES + offsetof(struct record_stripe, wake);
 	uint64_t started = clock_realtime();
 	uint32_t pid = sys_getpid();
-	char path[PATH_ROOM], limits[512];
-	struct text limit = text_over(limits, sizeof(limits));
-	long error, fd;
+	long error;
 
 	log_forget();
-	explain_limit(&limit, bytes, because);
-	if (bytes < layout.rings_at) {
-		text_put(why, limits);
+	lay_out(bytes, knobs->events != EVENTS_OFF);
+	explain_limit(bytes, because);
+	if (bytes < scratch.layout.rings_at) {
+		text_put(why, scratch.limits);
 		text_put(why, ", too little for any");
 		return false;
 	}
-	self.dir = dir_open(knobs->log, &error);
-	if (self.dir == NULL)
+	error = dir_open(knobs->log);
+	if (error == -EINVAL)
 		return give_up(why,
-			       error == -EINVAL ? RECORD_DIR_NAME
-				       " there is not ours: "
-						: "",
-			       error);
-	self.total = knobs->log_total;
-	if (!reserve(first))
-		return give_up(why, "MMGATE_LOG_TOTAL is reached: ", -ENOSPC);
-	fd = create(knobs->log, pid, started, path);
-	error = sys_failed(fd) ? fd : map((int)fd, &layout, first);
-	if (!sys_failed(fd))
-		sys_close((int)fd);
-	if (error != 0) {
-		if (!sys_failed(fd))
-			sys_unlinkat(AT_FDCWD, path);
-		add(&self.dir->allocated, -first);
+			       "its " RECORD_DIR_NAME " is not ours: ", error);
+	if (error != 0)
 		return give_up(why, "", error);
-	}
-	set_up(&layout, about->start.ticks);
-	if (about->libc == NULL || sys_statx(AT_FDCWD, about->libc, &self.libc))
-		self.libc.stx_ino = 0;
-	fill_header(&layout, knobs, about, started, pid, limits);
+	self.total = knobs->log_total;
+	error = make_file(knobs->log, pid, started);
+	if (error == -EDQUOT)
+		return give_up(why, "MMGATE_LOG_TOTAL, or a quota: ", error);
+	if (error != 0)
+		return give_up(why, "", error);
+	set_up(about);
+	fill_header(knobs, about, started, pid);
 	return true;
 }
 
