@@ -19,23 +19,20 @@
 #include "cmd.h"
 #include "die.h"
 #include "launch.h"
-#include "log.h"
 #include "opts.h"
 #include "preflight.h"
-#include "rundir.h"
+#include "probe.h"
+#include "rewrite.h"
+#include "table.h"
 #include "units.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The self-test starts this command again, with the library in it. */
-#define PROBE "--probe"
-
 struct doctor {
 	struct opts_settings settings;
 	char *library;
-	struct launch launch; /* of the self-test */
 	bool failed;
 };
 
@@ -212,165 +209,6 @@ static void show_settings(struct doctor *d)
 
 /* --- the library --- */
 
-static void probe_mmap(char *page, size_t size)
-{
-	(void)page;
-	(void)!mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
-
-static void probe_munmap(char *page, size_t size)
-{
-	munmap(page + size, size);
-}
-
-static void probe_mprotect(char *page, size_t size)
-{
-	mprotect(page, size, PROT_READ);
-}
-
-static void probe_madvise(char *page, size_t size)
-{
-	madvise(page, size, MADV_NORMAL);
-}
-
-static void probe_mremap(char *page, size_t size)
-{
-	(void)!mremap(page, size, size, 0);
-}
-
-static void probe_pkey_mprotect(char *page, size_t size)
-{
-	pkey_mprotect(page, size, PROT_READ, 0);
-}
-
-static void (*const probes[OP_COUNT])(char *page, size_t size) = {
-	[OP_MMAP] = probe_mmap,
-	[OP_MUNMAP] = probe_munmap,
-	[OP_MPROTECT] = probe_mprotect,
-	[OP_MADVISE] = probe_madvise,
-	[OP_MREMAP] = probe_mremap,
-	[OP_PKEY_MPROTECT] = probe_pkey_mprotect,
-};
-
-static int probe(void)
-{
-	size_t size = (size_t)sysconf(_SC_PAGESIZE);
-	char *pages = mmap(NULL, 2 * size, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (pages == MAP_FAILED)
-		return EXIT_FAILED;
-	for (int op = 0; op < OP_COUNT; op++)
-		if (probes[op] != NULL)
-			probes[op](pages, size);
-	return EXIT_DONE;
-}
-
-static void show_hooks(struct doctor *d, const struct log_process *p)
-{
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		if (probes[op] == NULL)
-			fact(op_name(op), "is not hooked in this version");
-		else
-			check(d, p->op[op].count != 0,
-			      "%s called by its symbol is seen", op_name(op));
-}
-
-static void read_probe(struct doctor *d, const struct rundir *dir, int status)
-{
-	struct log_dir *logs;
-
-	if (status != 0 || rundir_logs(dir, 0) == 0) {
-		check(d, false,
-		      "a program started with the library ended with status "
-		      "%d and left no log",
-		      launch_exit_status(status));
-		return;
-	}
-	logs = log_dir_open(dir->path);
-	check(d, logs->count == 1, "a program loads the library and logs");
-	if (logs->count != 0)
-		show_hooks(d, log_process(logs->logs[0]));
-	log_dir_close(logs);
-}
-
-/* Its own settings, not those that may be being examined. */
-static void clear_environment(void)
-{
-	for (size_t i = 0; i < knob_count(); i++)
-		unsetenv(knob_at(i)->variable);
-}
-
-static char **probe_variables(const struct doctor *d, const char *runtimes,
-			      const char *directory)
-{
-	char **variables = xcalloc(3, sizeof(*variables));
-	char *preload = launch_preload(d->library, runtimes, NULL);
-
-	variables[0] = xasprintf("LD_PRELOAD=%s", preload);
-	variables[1] = xasprintf("MMGATE_LOG=%s", directory);
-	free(preload);
-	return variables;
-}
-
-static void start_probe(struct doctor *d, const struct rundir *dir)
-{
-	struct launch *launch = &d->launch;
-	int error;
-
-	clear_environment();
-	error = launch_start(launch);
-	if (error != 0) {
-		check(d, false, "%s cannot be started: %s", launch->path,
-		      strerror(error));
-		return;
-	}
-	launch_wait(launch);
-	read_probe(d, dir, launch->status);
-}
-
-static void run_probe(struct doctor *d, const char *directory)
-{
-	static char name[] = "mmgate", doctor[] = "doctor", option[] = PROBE;
-	static char *argv[] = {name, doctor, option, NULL};
-	const struct record_dir info = {.magic = RECORD_MAGIC,
-					.version = RECORD_VERSION};
-	struct preflight self;
-	struct rundir dir;
-
-	d->launch.argv = argv;
-	d->launch.path = launch_own_path();
-	preflight_check(&self, d->launch.path, d->library);
-	if (self.status != EXIT_DONE) {
-		check(d, false, "no self-test: %s", self.reason);
-	} else {
-		d->launch.variables =
-			probe_variables(d, self.runtimes, directory);
-		rundir_check(&dir, directory);
-		rundir_make(&dir, &info);
-		start_probe(d, &dir);
-		rundir_close(&dir);
-	}
-	preflight_free(&self);
-}
-
-static void test_library(struct doctor *d)
-{
-	const char *tmp = getenv("TMPDIR");
-	char *directory;
-
-	directory = xasprintf("%s/mmgate-doctor-XXXXXX",
-			      tmp != NULL && *tmp == '/' ? tmp : "/tmp");
-	if (mkdtemp(directory) == NULL) {
-		check(d, false, "cannot make %s: %s", directory,
-		      strerror(errno));
-	} else {
-		run_probe(d, directory);
-		rundir_remove(directory);
-	}
-	free(directory);
-}
-
 static void show_library(struct doctor *d)
 {
 	char why[512];
@@ -384,8 +222,101 @@ static void show_library(struct doctor *d)
 	d->library = launch_library(why);
 	check(d, d->library != NULL, "%s",
 	      d->library != NULL ? d->library : why);
-	if (d->library != NULL)
-		test_library(d);
+}
+
+/* --- which calls it catches --- */
+
+static void show_code_change(void)
+{
+	static const char *const ways[] = {
+		[REWRITE_IN_PLACE] = "allowed, by mprotect",
+		[REWRITE_BY_PROC] = "allowed, by /proc/self/mem",
+		[REWRITE_REFUSED] = "refused",
+	};
+	const char *obstacle = rewrite_obstacle();
+
+	fact("changing code", "%s%s%s%s", ways[rewrite_try()],
+	     *obstacle != '\0' ? " (" : "", obstacle,
+	     *obstacle != '\0' ? ")" : "");
+}
+
+/* Is the layer hooked under the settings in force? */
+static bool is_asked_for(const struct doctor *d, const struct probe_result *r)
+{
+	struct knobs needed = d->settings.knobs;
+
+	for (size_t i = 0; i < knob_count(); i++)
+		if (strcmp(knob_at(i)->variable, "MMGATE_HOOKS") == 0)
+			knob_at(i)->parse(&needed, r->hooks);
+	return d->settings.knobs.hooks >= needed.hooks;
+}
+
+static void matrix_heads(struct table *t, const struct doctor *d,
+			 const struct probe *probe)
+{
+	table_column(t, NULL, "caught", false);
+	for (int i = 0; i < PROBE_LAYERS; i++)
+		table_column(t, NULL, probe->layers[i].name, false);
+	table_cell(t, "needs MMGATE_HOOKS=");
+	for (int i = 0; i < PROBE_LAYERS; i++)
+		table_cell(t, probe->layers[i].hooks);
+	table_cell(t, "in force");
+	for (int i = 0; i < PROBE_LAYERS; i++)
+		table_cell(t, is_asked_for(d, &probe->layers[i])
+				      ? "yes"
+				      : "not asked for");
+}
+
+static void show_matrix(const struct doctor *d, const struct probe *probe)
+{
+	struct table *t = table_new();
+
+	matrix_heads(t, d, probe);
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		table_cell(t, op_name(op));
+		for (int i = 0; i < PROBE_LAYERS; i++)
+			if ((probe_ops(i) >> op & 1) == 0)
+				table_cell(t, "-");
+			else
+				table_cell(t, probe->layers[i].seen >> op & 1
+						      ? "yes"
+						      : "no");
+	}
+	table_print(t, "  ", stdout);
+	puts("  (each yes is a call that was made and is in the log; -: no "
+	     "such call)");
+}
+
+/* What is claimed must be so; what is refused has its reason. */
+static void check_layer(struct doctor *d, enum probe_layer layer,
+			const struct probe_result *r)
+{
+	uint32_t ops = probe_ops(layer);
+
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if ((ops & r->claimed & ~r->seen) >> op & 1)
+			check(d, false, "%s by %s should be caught and is not",
+			      op_name(op), r->name);
+	if ((ops & ~r->seen) != 0)
+		fact(r->name, "%s", r->outcome);
+}
+
+static void show_hooks(struct doctor *d)
+{
+	struct probe probe;
+
+	puts("hooks");
+	show_code_change();
+	probe_run(&probe, d->library);
+	check(d, probe.problem[0] == '\0', "%s%s",
+	      probe.problem[0] == '\0' ? "a program loads the library and logs"
+				       : "no self-test: ",
+	      probe.problem);
+	if (probe.problem[0] != '\0')
+		return;
+	show_matrix(d, &probe);
+	for (int i = 0; i < PROBE_LAYERS; i++)
+		check_layer(d, i, &probe.layers[i]);
 }
 
 /* --- the command --- */
@@ -412,7 +343,7 @@ static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"help", no_argument, NULL, 'h'},
-		{"probe", no_argument, NULL, 'p'},
+		{PROBE_OPTION, no_argument, NULL, 'p'},
 		{0},
 	};
 	static struct doctor d; /* all zero */
@@ -420,7 +351,7 @@ static int run(int argc, char **argv)
 
 	while ((option = opts_next(argc, argv, "+:", options)) != -1) {
 		if (option == 'p')
-			return probe();
+			return probe_child();
 		opts_print_help(&cmd_doctor);
 		return EXIT_DONE;
 	}
@@ -429,6 +360,8 @@ static int run(int argc, char **argv)
 	show_limits();
 	show_settings(&d);
 	show_library(&d);
+	if (d.library != NULL)
+		show_hooks(&d);
 	if (argv[optind] != NULL)
 		show_command(&d, argv[optind]);
 	return d.failed ? EXIT_FAILED : EXIT_DONE;
