@@ -164,6 +164,8 @@ static void add_code(struct batch *batch, const struct patch_code *code)
 static void plan_entries(const struct elf_image *libc, struct batch *batch,
 			 struct patch_report *report)
 {
+	const unsigned char *last = NULL;
+
 	for (unsigned i = 0; i < WRAP_ENTRIES; i++) {
 		const struct wrap_entry *e = &wrap_entries[i];
 		struct patch_code code = {0};
@@ -171,8 +173,11 @@ static void plan_entries(const struct elf_image *libc, struct batch *batch,
 		unsigned char *body = elf_symbol(libc, e->symbol, &size);
 		const char *why;
 
-		if (body == NULL)
-			continue; /* an old libc: nobody calls it */
+		/* None in an old libc: nobody calls it.  A second name for one
+		 * function follows the first. */
+		if (body == NULL || body == last)
+			continue;
+		last = body;
 		why = patch_entry(body, size, e->number, e->function, &code);
 		if (why != NULL) {
 			explain(report, LAYER_LIBC, e->symbol, why);
@@ -201,26 +206,28 @@ static void plan_brk(const struct elf_image *libc, struct batch *batch,
 	report->ops[LAYER_LIBC] |= 1u << OP_BRK;
 }
 
-/* Calls that fail at once, through libc's own functions: which ops arrive? */
-static uint32_t probe_libc(const struct elf_image *libc)
+/* Calls that fail at once, through those of libc's own functions that lead to
+ * us: which ops arrive?  What another library has patched it may not be ready
+ * for, or count. */
+static uint32_t probe_libc(const struct elf_image *libc, uint32_t ops)
 {
 	typedef long function(long, long, long, long, long, long);
 	static const struct {
-		const char *symbol;
+		enum op op;
 		long a, b, c;
 	} calls[] = {
-		{"mmap", 0, 0, 0},     {"munmap", 1, 1, 0},
-		{"mprotect", 1, 1, 0}, {"madvise", 1, 1, 0},
-		{"mremap", 1, 1, 1},   {"pkey_mprotect", 1, 1, 0},
-		{"brk", 0, 0, 0},
+		{OP_MMAP, 0, 0, 0},     {OP_MUNMAP, 1, 1, 0},
+		{OP_MPROTECT, 1, 1, 0}, {OP_MADVISE, 1, 1, 0},
+		{OP_MREMAP, 1, 1, 1},   {OP_PKEY_MPROTECT, 1, 1, 0},
+		{OP_BRK, 0, 0, 0},
 	};
 
 	gate_probe_begin();
 	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		function *f =
-			(function *)elf_symbol(libc, calls[i].symbol, NULL);
+		function *f = (function *)elf_symbol(libc, op_name(calls[i].op),
+						     NULL);
 
-		if (f != NULL)
+		if (f != NULL && ops >> calls[i].op & 1)
 			f(calls[i].a, calls[i].b, calls[i].c, 0, -1, 0);
 	}
 	return gate_probe_end();
@@ -241,7 +248,7 @@ static void patch_libc(const struct elf_image *libc,
 		explain(report, LAYER_LIBC, NULL, why);
 		return;
 	}
-	arrived = probe_libc(libc);
+	arrived = probe_libc(libc, report->ops[LAYER_LIBC]);
 	for (unsigned op = 0; op < OP_COUNT; op++)
 		if ((report->ops[LAYER_LIBC] & ~arrived) >> op & 1)
 			explain(report, LAYER_LIBC, op_name(op),
