@@ -321,12 +321,13 @@ static void show_hooks(struct doctor *d)
 
 /* --- the command --- */
 
-static void show_command(struct doctor *d, const char *command)
+static void show_command(struct doctor *d, char **command)
 {
 	struct preflight p;
 
 	puts("command");
-	preflight_check(&p, command, d->library);
+	preflight_check(&p, command[0], d->library);
+	preflight_arguments(&p, command, d->library);
 	if (p.path != NULL)
 		fact("file", "%s", p.path);
 	if (p.program != NULL && strcmp(p.program, p.path) != 0)
@@ -363,7 +364,7 @@ static int run(int argc, char **argv)
 	if (d.library != NULL)
 		show_hooks(&d);
 	if (argv[optind] != NULL)
-		show_command(&d, argv[optind]);
+		show_command(&d, argv + optind);
 	return d.failed ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -82,12 +82,12 @@ static char **parse(struct run *run, int argc, char **argv)
 	return argv + optind;
 }
 
-static void check_command(struct run *run, const char *command,
-			  const char *library)
+static void check_command(struct run *run, char **command, const char *library)
 {
 	struct preflight *p = &run->preflight;
 
-	preflight_check(p, command, library);
+	preflight_check(p, command[0], library);
+	preflight_arguments(p, command, library);
 	if (p->status != EXIT_DONE &&
 	    !(p->status == EXIT_NOT_GATED && run->force))
 		die(p->status, "%s%s", p->reason,
@@ -121,7 +121,7 @@ static void prepare(struct run *run, char **command)
 
 	if (library == NULL)
 		die(EXIT_USAGE, "%s", why);
-	check_command(run, command[0], library);
+	check_command(run, command, library);
 	check_directory(run);
 	run->launch.path = run->preflight.path;
 	run->launch.argv = command;
@@ -275,25 +275,58 @@ static const char *why_unseen(const struct run *run)
 	if (!knobs_select(&run->settings.knobs,
 			  base_name(run->preflight.program)))
 		return "MMGATE_ONLY or MMGATE_SKIP leaves it alone";
+	if (access(run->dir.path, F_OK) != 0)
+		return "the directory of its log is gone";
 	return "its environment lost LD_PRELOAD, or it could not write its "
 	       "log; see `mmgate doctor -- CMD`";
 }
 
-static void say_hooks(const struct log_process *p)
+/* Processes whose layer is not wholly patched; `outcome` gets the first one's
+ * reason. */
+static size_t unpatched(const struct log_dir *dir, const char *layer,
+			char *outcome, size_t size)
 {
-	char libc[256], loader[256];
+	size_t count = 0;
 
-	log_setting(p->hooks, "libc", libc, sizeof(libc));
-	log_setting(p->hooks, "ld.so", loader, sizeof(loader));
-	if (libc[0] != '\0' && strcmp(libc, "patched") != 0)
-		warn("not covered: calls that libc makes itself (malloc, "
-		     "thread stacks): %s",
-		     libc);
-	if (loader[0] != '\0' && strcmp(loader, "patched") != 0 &&
-	    strcmp(loader, libc) != 0)
-		warn("not covered: calls that the loader makes itself "
-		     "(dlopen): %s",
-		     loader);
+	for (size_t i = 0; i < dir->count; i++) {
+		char other[256];
+
+		log_setting(log_process(dir->logs[i])->hooks, layer, other,
+			    sizeof(other));
+		if (other[0] == '\0' || strcmp(other, "patched") == 0)
+			continue;
+		if (count++ == 0)
+			snprintf(outcome, size, "%s", other);
+	}
+	return count;
+}
+
+/* "not covered in 1 of 2 processes: ..." */
+static void say_layer(const struct log_dir *dir, const char *calls,
+		      const char *outcome, size_t count)
+{
+	char where[64] = "";
+
+	if (count < dir->count)
+		snprintf(where, sizeof(where), " in %zu of %zu processes",
+			 count, dir->count);
+	warn("not %scovered%s: calls that %s: %s",
+	     text_after(outcome, "patched") != NULL ? "all " : "", where, calls,
+	     outcome);
+}
+
+static void say_hooks(const struct log_dir *dir)
+{
+	char libc[256] = "", loader[256] = "";
+	size_t of_libc = unpatched(dir, "libc", libc, sizeof(libc));
+	size_t of_loader = unpatched(dir, "ld.so", loader, sizeof(loader));
+
+	if (of_libc != 0)
+		say_layer(dir, "libc makes itself (malloc, thread stacks)",
+			  libc, of_libc);
+	if (of_loader != 0 && strcmp(libc, loader) != 0)
+		say_layer(dir, "the loader makes itself (dlopen)", loader,
+			  of_loader);
 }
 
 /* One process stands for all: the others will have met the same limit. */
@@ -314,9 +347,13 @@ static void say_uncovered(const struct run *run, const struct log_dir *dir)
 	if (rundir_logs(&run->dir, run->launch.pid) == 0)
 		warn("not covered: %s itself: %s", run->launch.argv[0],
 		     why_unseen(run));
+	else if (run->preflight.loses_library)
+		warn("not covered: what %s starts: its environment has no "
+		     "LD_PRELOAD",
+		     run->launch.argv[0]);
 	if (dir == NULL || dir->count == 0)
 		return;
-	say_hooks(log_process(dir->logs[0]));
+	say_hooks(dir);
 	say_limits(dir);
 	if (dir->broken != 0)
 		warn("%zu log%s could not be read", dir->broken,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "die.h"
+#include "rewrite.h"
 #include "text.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
 	LEVELS = 5,      /* interpreters of interpreters that it follows */
 	MOST_HEADERS = 512,
 	MOST_DYNAMIC = 1 << 20, /* bytes */
+	MOST_NAMES = 64 << 20,
 	NAME_ROOM = 256,
 };
 
@@ -150,22 +152,56 @@ static bool is_one_of(const char *word, const char *const *list)
 	return *list != NULL;
 }
 
-/* The program that `env ARG...` starts, past its assignments and its options,
- * or NULL for an option that we do not know. */
+/* What a word means to env. */
+enum env_word {
+	ENV_PROGRAM, /* what it starts */
+	ENV_PASSING, /* an option, or a variable */
+	ENV_LOSING,  /* the same, and LD_PRELOAD is lost by it */
+	ENV_OTHER,   /* an option that we do not know, or the end */
+};
+
+static enum env_word env_word(const char *word)
+{
+	static const char *const passing[] = {"-S", "-v", "-vS", "--", NULL};
+	static const char *const losing[] = {"-",
+					     "-i",
+					     "-iS",
+					     "--ignore-environment",
+					     "-uLD_PRELOAD",
+					     "--unset=LD_PRELOAD",
+					     NULL};
+
+	if (is_one_of(word, losing) || text_after(word, "LD_PRELOAD=") != NULL)
+		return ENV_LOSING;
+	if (is_one_of(word, passing))
+		return ENV_PASSING;
+	if (*word == '-' || *word == '\0')
+		return ENV_OTHER;
+	return strchr(word, '=') != NULL ? ENV_PASSING : ENV_PROGRAM;
+}
+
+static void note_loss(struct preflight *p, const char *where)
+{
+	if (!p->loses_library)
+		note(p, xasprintf("%s takes LD_PRELOAD out of the environment "
+				  "(env -i): what it starts runs without the "
+				  "library",
+				  where));
+	p->loses_library = true;
+}
+
+/* The program that `env ARG...` of a first line starts, past its assignments
+ * and its options, or NULL. */
 static char *behind_env(struct preflight *p, char *rest)
 {
-	static const char *const options[] = {"-S", "-v", "-vS", "--", NULL};
-	static const char *const clearing[] = {"-", "-i", "-iS", NULL};
-
 	for (;;) {
 		char *word = next_word(&rest);
+		enum env_word meaning = env_word(word);
 
-		if (is_one_of(word, clearing))
-			note(p, xstrdup("its first line clears the environment "
-					"(env -i): LD_PRELOAD is lost"));
-		else if (!is_one_of(word, options) && strchr(word, '=') == NULL)
-			return *word == '\0' || *word == '-' ? NULL
-							     : find(p, word);
+		if (meaning == ENV_LOSING)
+			note_loss(p, "its first line");
+		else if (meaning != ENV_PASSING)
+			return meaning == ENV_PROGRAM ? find(p, word) : NULL;
 	}
 }
 
@@ -546,13 +582,48 @@ static void check_privilege(struct subject *s)
 		       s->image->path, why);
 }
 
+/* Does any symbol that it has or wants begin so?  Reads the names only, which
+ * lie behind each other. */
+static bool mentions(const struct image *image, const char *name)
+{
+	uint64_t at = file_offset(image, dynamic_value(image, DT_STRTAB));
+	uint64_t size = dynamic_value(image, DT_STRSZ);
+	char *names = at == UINT64_MAX
+			      ? NULL
+			      : read_block(image->fd, at, size, MOST_NAMES);
+	char *wanted = xasprintf("%c%s", '\0', name);
+	bool found = names != NULL &&
+		     memmem(names, size, wanted, strlen(name) + 1) != NULL;
+
+	free(wanted);
+	free(names);
+	return found;
+}
+
+/* Without changed code there are symbols only. */
+static void check_hardening(struct subject *s)
+{
+	if (rewrite_try() != REWRITE_REFUSED)
+		return;
+	note(s->p,
+	     xasprintf("no program may change its code here (%s): calls that "
+		       "libc and the loader make themselves (malloc, thread "
+		       "stacks, dlopen)%s are not seen",
+		       rewrite_obstacle(),
+		       mentions(s->image, "dlopen")
+			       ? ", and those of libraries that it loads with "
+				 "RTLD_DEEPBIND,"
+			       : ""));
+}
+
 static void check_go(struct subject *s)
 {
 	if (s->image->go)
 		note(s->p,
 		     xasprintf("%s is a Go program: Go's own memory calls are "
 			       "raw system calls, only those of C code in it "
-			       "are seen",
+			       "are seen, and with MMGATE_HOOKS=all those that "
+			       "can be patched",
 			       s->image->path));
 }
 
@@ -568,16 +639,28 @@ static void add_runtime(const char *needed, void *context)
 		 len != 0 ? ":" : "", needed);
 }
 
+static bool has_runtime_inside(const struct image *image)
+{
+	return mentions(image, "__asan_") || mentions(image, "__lsan_") ||
+	       mentions(image, "__tsan_") || mentions(image, "__msan_");
+}
+
 static void check_sanitizers(struct subject *s)
 {
+	const char *path = s->image->path;
+
 	each_needed(s->image, add_runtime, s->p);
 	if (s->p->runtimes[0] != '\0')
-		note(s->p,
-		     xasprintf("%s needs %s, which is preloaded before the "
-			       "library, also in what it starts; "
-			       "ASAN_OPTIONS=detect_leaks=0 keeps leak checks "
-			       "from failing there",
-			       s->image->path, s->p->runtimes));
+		note(s->p, xasprintf("%s needs %s, which is preloaded before "
+				     "the library, also in what it starts; "
+				     "ASAN_OPTIONS=detect_leaks=0 keeps leak "
+				     "checks from failing there",
+				     path, s->p->runtimes));
+	if (s->p->runtimes[0] != '\0' || has_runtime_inside(s->image))
+		note(s->p, xasprintf("%s has a sanitizer's malloc, whose own "
+				     "memory calls are raw system calls: they "
+				     "are not seen",
+				     path));
 }
 
 /* Programs that change what the figures of their children mean. */
@@ -586,12 +669,19 @@ static void check_wrappers(struct subject *s)
 	static const struct {
 		const char *name, *text;
 	} wrappers[] = {
-		{"valgrind", "valgrind runs one thread at a time, slowly: "
-			     "counts hold, times mean little"},
+		{"valgrind", "valgrind runs one thread at a time, slowly, on "
+			     "a copy of the code: counts of calls by symbol "
+			     "hold, libc's own are not seen, times mean "
+			     "little"},
 		{"rr", "rr runs one thread at a time: counts hold, times "
 		       "mean little"},
 		{"sudo", "sudo clears LD_PRELOAD: put mmgate behind it (sudo "
 			 "mmgate run -- CMD)"},
+		{"su", "su starts a program with another identity, which "
+		       "cannot write this user's logs: put mmgate behind it"},
+		{"systemd-run", "systemd starts the program, and does not "
+				"inherit LD_PRELOAD: put mmgate behind it "
+				"(systemd-run mmgate run -- CMD)"},
 		{"docker", "containers do not inherit LD_PRELOAD: put mmgate "
 			   "inside"},
 		{"podman", "containers do not inherit LD_PRELOAD: put mmgate "
@@ -605,9 +695,9 @@ static void check_wrappers(struct subject *s)
 
 /* In this order: a check may rely on those before it. */
 static void (*const checks[])(struct subject *) = {
-	check_format, check_machine,    check_loader,
-	check_static, check_libc,       check_privilege,
-	check_go,     check_sanitizers, check_wrappers,
+	check_format,     check_machine,   check_loader,    check_static,
+	check_libc,       check_privilege, check_hardening, check_go,
+	check_sanitizers, check_wrappers,
 };
 
 static void check_image(struct preflight *p, const struct image *image,
@@ -646,6 +736,41 @@ void preflight_check(struct preflight *p, const char *command,
 		check_image(p, &image, &other);
 	image_close(&image);
 	image_close(&other);
+}
+
+/* The rest of what is known of `inner`, which p->path starts. */
+static void adopt(struct preflight *p, struct preflight *inner)
+{
+	if (inner->status != EXIT_DONE)
+		note(p, xasprintf("what %s starts is not covered: %s", p->path,
+				  inner->reason));
+	for (size_t i = 0; i < inner->note_count; i++)
+		note(p, inner->notes[i]);
+	inner->note_count = 0;
+	if (p->runtimes[0] == '\0')
+		memcpy(p->runtimes, inner->runtimes, sizeof(p->runtimes));
+}
+
+void preflight_arguments(struct preflight *p, char *const *argv,
+			 const char *library)
+{
+	struct preflight inner;
+	enum env_word meaning = ENV_OTHER;
+
+	if (decided(p) || !named(p->path, "env"))
+		return;
+	for (argv++; *argv != NULL; argv++) {
+		meaning = env_word(*argv);
+		if (meaning == ENV_LOSING)
+			note_loss(p, p->path);
+		else if (meaning != ENV_PASSING)
+			break;
+	}
+	if (*argv == NULL || meaning != ENV_PROGRAM || p->loses_library)
+		return;
+	preflight_check(&inner, *argv, library);
+	adopt(p, &inner);
+	preflight_free(&inner);
 }
 
 void preflight_free(struct preflight *p)

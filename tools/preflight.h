@@ -2,7 +2,8 @@
 /*
  * preflight: can this command be instrumented?
  *
- * Looks at files only; starts and changes nothing.
+ * Looks at files, and at what a process may do here; starts nothing, and
+ * leaves nothing changed.
  */
 #ifndef MMGATE_PREFLIGHT_H
 #define MMGATE_PREFLIGHT_H
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PREFLIGHT_NOTES = 8, PREFLIGHT_LINE = 1024 };
+enum { PREFLIGHT_NOTES = 12, PREFLIGHT_LINE = 1024 };
 
 struct preflight {
 	char *path;    /* what execve takes */
@@ -24,11 +25,17 @@ struct preflight {
 					* preloaded before us, with colons */
 	char *notes[PREFLIGHT_NOTES];  /* what will be seen less well */
 	size_t note_count;
+	bool loses_library; /* what it starts runs without us */
 };
 
 /* `library` is the library's path; NULL: judge by this command's own file. */
 void preflight_check(struct preflight *preflight, const char *command,
 		     const char *library);
+
+/* Adds what can be told from the command's arguments: argv[0] is what was
+ * checked. */
+void preflight_arguments(struct preflight *preflight, char *const *argv,
+			 const char *library);
 
 void preflight_free(struct preflight *preflight);
 
