@@ -166,7 +166,10 @@ static void describe_hooks(void)
 {
 	struct text out = text_over(hooks, sizeof(hooks));
 
-	text_put(&out, "symbols=on\n");
+	text_put(&out, patches.lost == 0
+			       ? "symbols=on\n"
+			       : "symbols=on, but another library has patched "
+				 "the gate's own functions\n");
 	for (int i = 0; i < LAYER_COUNT; i++) {
 		const char *reason = patches.reason[i];
 		bool optional = i == LAYER_SYSCALL || i == LAYER_INLINE;
@@ -194,7 +197,7 @@ static void describe_coverage(void)
 
 		text_put(&out, op_name(op));
 		text_put(&out, "=");
-		if (op != OP_BRK) {
+		if (op != OP_BRK && (patches.lost >> op & 1) == 0) {
 			text_put(&out, "symbols");
 			comma = ",";
 		}
@@ -322,6 +325,12 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 
 __attribute__((destructor)) static void finish(void)
 {
-	if (world_active(world_self()) && log_is_open())
-		log_end();
+	if (!world_active(world_self()) || !log_is_open())
+		return;
+	if (patch_recheck(&patches)) {
+		describe_hooks();
+		describe_coverage();
+		log_correct(hooks, coverage);
+	}
+	log_end();
 }

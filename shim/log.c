@@ -687,6 +687,12 @@ void log_opened(void)
 	add(&self.header->opened, 1);
 }
 
+void log_correct(const char *hooks, const char *coverage)
+{
+	copy(self.header->hooks, sizeof(self.header->hooks), hooks);
+	copy(self.header->coverage, sizeof(self.header->coverage), coverage);
+}
+
 void log_end(void)
 {
 	self.header->end = clock_pair();

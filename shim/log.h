@@ -54,6 +54,9 @@ void log_opened(void);
  * makes calls that nothing catches. */
 void log_mapped(int fd);
 
+/* Corrects what log_open() was told of hooks and coverage. */
+void log_correct(const char *hooks, const char *coverage);
+
 /* exit() came this far. */
 void log_end(void);
 

@@ -14,11 +14,18 @@
 
 enum { MOST_CODES = 16, PAGE = 4096 };
 
-/* The code changes of one layer. */
+/* The code changes of one layer, and the ops that each catches, a bit each. */
 struct batch {
 	struct patch_code codes[MOST_CODES];
+	uint8_t ops[MOST_CODES];
 	unsigned count;
+	enum patch_layer layer;
 };
+
+/* What was changed, to see whether it stays so; and how the gate's own
+ * functions began, which others may take for libc's. */
+static struct batch kept[LAYER_COUNT];
+static unsigned char own[WRAP_ENTRIES][PATCH_BYTES];
 
 static void explain(struct patch_report *report, enum patch_layer layer,
 		    const char *what, const char *why)
@@ -147,15 +154,20 @@ static const char *write_batch(const struct batch *batch)
 		return "this system forbids changing code";
 	for (unsigned i = 0; i < batch->count; i++)
 		patch_flush(&batch->codes[i]);
-	return is_written(batch) ? NULL : "the change did not take";
+	if (!is_written(batch))
+		return "the change did not take";
+	kept[batch->layer] = *batch;
+	return NULL;
 }
 
 /* Adds one; two names for one function make one change. */
-static void add_code(struct batch *batch, const struct patch_code *code)
+static void add_code(struct batch *batch, const struct patch_code *code,
+		     uint32_t ops)
 {
 	for (unsigned i = 0; i < batch->count; i++)
 		if (batch->codes[i].at == code->at)
 			return;
+	batch->ops[batch->count] = (uint8_t)ops;
 	batch->codes[batch->count++] = *code;
 }
 
@@ -183,7 +195,7 @@ static void plan_entries(const struct elf_image *libc, struct batch *batch,
 			explain(report, LAYER_LIBC, e->symbol, why);
 			continue;
 		}
-		add_code(batch, &code);
+		add_code(batch, &code, 1u << e->op);
 		report->ops[LAYER_LIBC] |= (uint8_t)(1u << e->op);
 	}
 }
@@ -202,7 +214,7 @@ static void plan_brk(const struct elf_image *libc, struct batch *batch,
 		explain(report, LAYER_LIBC, "brk", why);
 		return;
 	}
-	add_code(batch, &code);
+	add_code(batch, &code, 1u << OP_BRK);
 	report->ops[LAYER_LIBC] |= 1u << OP_BRK;
 }
 
@@ -236,7 +248,7 @@ static uint32_t probe_libc(const struct elf_image *libc, uint32_t ops)
 static void patch_libc(const struct elf_image *libc,
 		       struct patch_report *report)
 {
-	struct batch batch = {.count = 0};
+	struct batch batch = {.layer = LAYER_LIBC};
 	uint32_t arrived;
 	const char *why;
 
@@ -262,7 +274,7 @@ static void patch_loader(const struct patch_process *process,
 			 struct patch_report *report)
 {
 	static const long numbers[] = {__NR_mmap, __NR_munmap, __NR_mprotect};
-	struct batch batch = {.count = 0};
+	struct batch batch = {.layer = LAYER_LOADER};
 	struct elf_image loader;
 	const char *why;
 
@@ -282,7 +294,7 @@ static void patch_loader(const struct patch_process *process,
 			explain(report, LAYER_LOADER, op_name(op), why);
 			continue;
 		}
-		add_code(&batch, &code);
+		add_code(&batch, &code, 1u << op);
 		report->ops[LAYER_LOADER] |= (uint8_t)(1u << op);
 	}
 	why = write_batch(&batch);
@@ -297,7 +309,7 @@ static void patch_loader(const struct patch_process *process,
 static void patch_syscall_function(const struct elf_image *libc,
 				   struct patch_report *report)
 {
-	struct batch batch = {.count = 0};
+	struct batch batch = {.layer = LAYER_SYSCALL};
 	struct patch_code code = {0};
 	size_t size = 0;
 	unsigned char *body = elf_symbol(libc, "syscall", &size);
@@ -305,7 +317,7 @@ static void patch_syscall_function(const struct elf_image *libc,
 				       : patch_syscall_entry(body, size, &code);
 
 	if (why == NULL) {
-		add_code(&batch, &code);
+		add_code(&batch, &code, OPS_ALL);
 		why = write_batch(&batch);
 	}
 	if (why != NULL)
@@ -346,7 +358,7 @@ static void plan_inline(unsigned char *from, unsigned char *to,
 				    &code, &op);
 		if (from == NULL)
 			return;
-		add_code(batch, &code);
+		add_code(batch, &code, 1u << op);
 		report->ops[LAYER_INLINE] |= (uint8_t)(1u << op);
 	}
 }
@@ -354,7 +366,7 @@ static void plan_inline(unsigned char *from, unsigned char *to,
 static void patch_program(const struct patch_process *process,
 			  struct patch_report *report)
 {
-	struct batch batch = {.count = 0};
+	struct batch batch = {.layer = LAYER_INLINE};
 	uintptr_t from, to;
 	unsigned char *hops;
 	const char *why;
@@ -388,6 +400,57 @@ static void patch_program(const struct patch_process *process,
 	}
 }
 
+/* --- what others do afterwards --- */
+
+static bool differs(const unsigned char *at, const unsigned char *bytes,
+		    unsigned length)
+{
+	for (unsigned i = 0; i < length; i++)
+		if (at[i] != bytes[i])
+			return true;
+	return false;
+}
+
+static void keep_own(void)
+{
+	for (unsigned i = 0; i < WRAP_ENTRIES; i++)
+		for (unsigned k = 0; k < PATCH_BYTES; k++)
+			own[i][k] = ((const unsigned char *)wrap_entries[i]
+					     .function)[k];
+}
+
+static void lose(struct patch_report *report, enum patch_layer layer,
+		 uint32_t ops)
+{
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if ((ops & report->ops[layer]) >> op & 1)
+			explain(report, layer, op_name(op),
+				"another library has patched it since");
+	report->ops[layer] &= (uint8_t)~ops;
+}
+
+bool patch_recheck(struct patch_report *report)
+{
+	const struct patch_report before = *report;
+	bool changed = false;
+
+	for (unsigned layer = 0; layer < LAYER_COUNT; layer++) {
+		const struct batch *b = &kept[layer];
+
+		for (unsigned i = 0; i < b->count; i++)
+			if (differs(b->codes[i].at, b->codes[i].bytes,
+				    b->codes[i].length))
+				lose(report, layer, b->ops[i]);
+		changed |= report->ops[layer] != before.ops[layer];
+	}
+	for (unsigned i = 0; i < WRAP_ENTRIES; i++)
+		if (differs(wrap_entries[i].function, own[i], PATCH_BYTES))
+			report->lost |= (uint8_t)(1u << wrap_entries[i].op);
+	/* libc's functions lead to them. */
+	lose(report, LAYER_LIBC, report->lost & ~(1u << OP_BRK));
+	return changed || report->lost != before.lost;
+}
+
 /* Says so for each layer that was asked for, or that everybody expects. */
 static void refuse_all(enum knob_hooks hooks, struct patch_report *report,
 		       const char *why)
@@ -405,6 +468,7 @@ void patch_apply(enum knob_hooks hooks, const struct patch_process *process,
 	const char *why = NULL;
 
 	*report = (struct patch_report){0};
+	keep_own();
 	if (hooks == HOOKS_SYMBOLS)
 		why = "not asked for";
 	else if (!elf_find(process->headers, process->header_count, "libc.so.6",

@@ -34,6 +34,8 @@ enum patch_layer {
 
 struct patch_report {
 	uint8_t ops[LAYER_COUNT]; /* ops that the layer catches, a bit each */
+	uint8_t lost; /* ops whose exported function another library has
+		       * patched */
 	char reason[LAYER_COUNT][160]; /* why not, or not all; empty: all is
 					* well */
 };
@@ -49,6 +51,10 @@ struct patch_process {
 /* Patches as `hooks` asks for.  pre: first thing in the process, once. */
 void patch_apply(enum knob_hooks hooks, const struct patch_process *process,
 		 struct patch_report *report);
+
+/* Takes out of the report what another library has overwritten since, and says
+ * so.  False: nothing new. */
+bool patch_recheck(struct patch_report *report);
 
 /* --- what an architecture provides: patch_<architecture>.c --- */
 

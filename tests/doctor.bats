@@ -3,6 +3,9 @@
 # What works here and for a given program is said before and after, and where
 # code may not be changed the program runs all the same.
 
+# Each test is a subshell; bats sets stderr and stderr_lines.
+# shellcheck disable=SC2030,SC2031,SC2154
+
 load helpers
 
 setup_file() {
@@ -106,7 +109,7 @@ layers() {
 	is_row mmap no no yes yes yes
 	is_row munmap no yes yes yes yes
 	contains "$output" \
-		'FAILED               mmap by libc should be caught and is not'
+		'libc                 patched: mmap: another library has patched'
 	contains "$output" \
 		'FAILED               munmap by symbol should be caught'
 }
@@ -233,6 +236,7 @@ refused() {
 	contains "$stderr" 'true itself: MMGATE_ONLY or MMGATE_SKIP'
 	run -0 --separate-stderr mmgate run --skip 'tr*' -o "$LOGS" -- true
 	contains "$stderr" 'true itself: MMGATE_ONLY or MMGATE_SKIP'
+	# shellcheck disable=SC2016 # the inner shell's
 	run -0 --separate-stderr mmgate run -o "$LOGS" -- sh -c \
 		'rm -r "$1"' sh "$LOGS"
 	contains "$stderr" 'sh itself: the directory of its log is gone'
@@ -389,10 +393,31 @@ patched_later() {
 	else
 		equal "$(counted mmap) $(counted munmap)" '20 40' 'ours'
 	fi
+	equal "$(layers)" \
+		'patched: mmap: another library has patched it since | patched'
+	equal "$(report 'p[0]["coverage"]["mmap"]')" symbols,ld.so
 }
 
-@test "a library that patches after us gets its calls, and we what it passes" {
+@test "a library that patches after us gets its calls, and the log says so" {
 	jumps patched_later
+}
+
+@test "a library that takes the gate's functions for libc's is noticed" {
+	jumps patched_ours
+	LD_PRELOAD=$TOYS/later.so run -0 --separate-stderr mmgate run \
+		-o "$LOGS" -- "$SUBJECTS/blocks" 3
+	contains "$stderr" 'mmap: another library has patched it since'
+}
+
+# Ahead of us in the list, it finds our mmap when it looks for the next one.
+patched_ours() {
+	with "$TOYS/later.so" "$LIBRARY"
+	equal "$(<"$BATS_TEST_TMPDIR/count.blocks")" 40 'its count'
+	equal "$(counted mmap) $(counted munmap)" '0 40' 'ours'
+	contains "$(layers)" 'mmap: another library has patched it since'
+	equal "$(report 'p[0]["hooks"]["symbols"]')" False
+	equal "$(report 'p[0]["coverage"]["mmap"]')" ld.so
+	equal "$(report 'p[0]["coverage"]["munmap"]')" symbols,libc,ld.so
 }
 
 # --- programs that bring their own ---
@@ -439,7 +464,8 @@ sanitized() {
 # executed.
 mappings() {
 	run -0 "$@" "$SUBJECTS/mappings"
-	MAPPINGS=$(sed 's/mappings: \([0-9]*\).*/\1/' <<<"$output")
+	MAPPINGS=${output#mappings: }
+	MAPPINGS=${MAPPINGS%%,*}
 	equal "${output##*: }" 0 'writable and executable'
 }
 

@@ -281,10 +281,10 @@ static const char *why_unseen(const struct run *run)
 	       "log; see `mmgate doctor -- CMD`";
 }
 
-/* Processes whose layer is not wholly patched; `outcome` gets the first one's
+/* Processes whose layer is not wholly hooked; `outcome` gets the first one's
  * reason. */
-static size_t unpatched(const struct log_dir *dir, const char *layer,
-			char *outcome, size_t size)
+static size_t unhooked(const struct log_dir *dir, const char *layer,
+		       char *outcome, size_t size)
 {
 	size_t count = 0;
 
@@ -293,7 +293,8 @@ static size_t unpatched(const struct log_dir *dir, const char *layer,
 
 		log_setting(log_process(dir->logs[i])->hooks, layer, other,
 			    sizeof(other));
-		if (other[0] == '\0' || strcmp(other, "patched") == 0)
+		if (other[0] == '\0' || strcmp(other, "patched") == 0 ||
+		    strcmp(other, "on") == 0)
 			continue;
 		if (count++ == 0)
 			snprintf(outcome, size, "%s", other);
@@ -310,22 +311,25 @@ static void say_layer(const struct log_dir *dir, const char *calls,
 	if (count < dir->count)
 		snprintf(where, sizeof(where), " in %zu of %zu processes",
 			 count, dir->count);
-	warn("not %scovered%s: calls that %s: %s",
-	     text_after(outcome, "patched") != NULL ? "all " : "", where, calls,
-	     outcome);
+	warn("not %scovered%s: calls %s: %s",
+	     text_after(outcome, "symbols only") == NULL ? "all " : "", where,
+	     calls, outcome);
 }
 
 static void say_hooks(const struct log_dir *dir)
 {
-	char libc[256] = "", loader[256] = "";
-	size_t of_libc = unpatched(dir, "libc", libc, sizeof(libc));
-	size_t of_loader = unpatched(dir, "ld.so", loader, sizeof(loader));
+	char libc[256] = "", loader[256] = "", symbols[256] = "";
+	size_t of_symbols = unhooked(dir, "symbols", symbols, sizeof(symbols));
+	size_t of_libc = unhooked(dir, "libc", libc, sizeof(libc));
+	size_t of_loader = unhooked(dir, "ld.so", loader, sizeof(loader));
 
+	if (of_symbols != 0)
+		say_layer(dir, "by the program itself", symbols, of_symbols);
 	if (of_libc != 0)
-		say_layer(dir, "libc makes itself (malloc, thread stacks)",
+		say_layer(dir, "that libc makes itself (malloc, thread stacks)",
 			  libc, of_libc);
 	if (of_loader != 0 && strcmp(libc, loader) != 0)
-		say_layer(dir, "the loader makes itself (dlopen)", loader,
+		say_layer(dir, "that the loader makes itself (dlopen)", loader,
 			  of_loader);
 }
 
