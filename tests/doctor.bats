@@ -51,7 +51,7 @@ denied() {
 	run -0 --separate-stderr mmgate run -o "$LOGS" -- "$SUBJECTS/deny" "$@"
 }
 
-# counted OP [N]: calls that the last process made.
+# counted OP: calls that the last process made.
 counted() {
 	report "p[-1]['calls'].get('$1', {'count': 0})['count']"
 }
