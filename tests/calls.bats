@@ -6,6 +6,7 @@
 load helpers
 
 setup() {
+	count_symbols_only
 	new_logs
 	"$SUBJECTS/calls" "$BATS_TEST_TMPDIR/plain.trace" \
 		>"$BATS_TEST_TMPDIR/plain"

@@ -128,8 +128,8 @@ later_values() {
 }
 
 @test "calls says which calls take the lock" {
-	run -0 mmgate run --quiet --lock mutex --calls munmap -o "$LOGS" -- \
-		"$SUBJECTS/mapper" -n 10
+	run -0 mmgate run --quiet --lock mutex --calls munmap --hooks symbols \
+		-o "$LOGS" -- "$SUBJECTS/mapper" -n 10
 	run -0 report '{n: o["gated"] for n, o in c.items()}'
 	equal "$output" "{'mmap': 0, 'munmap': 10, 'mprotect': 0}"
 }
