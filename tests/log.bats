@@ -5,6 +5,7 @@
 load helpers
 
 setup() {
+	count_symbols_only
 	new_logs
 	mkdir "$LOGS"
 	PLAIN=$("$SUBJECTS/mapper" -t 4 -n 400)
