@@ -93,6 +93,13 @@ static void add_times(struct table *t, const struct hist *h)
 	table_cell(t, units_time(h->max_ns));
 }
 
+/* For an op that did not take the lock. */
+static void add_no_times(struct table *t)
+{
+	for (int i = 0; i < 4; i++)
+		table_cell(t, "-");
+}
+
 static void add_row(struct table *t, struct shape shape, const char *name,
 		    const struct log_op *op, const struct log_process *p)
 {
@@ -106,8 +113,10 @@ static void add_row(struct table *t, struct shape shape, const char *name,
 	if (shape.bypassed)
 		table_cell(t, units_count(report_bypassed(op)));
 	table_cell(t, units_bytes((double)op->bytes));
-	if (shape.gated)
+	if (shape.gated && op->gated > 0)
 		add_times(t, &op->wait);
+	else if (shape.gated)
+		add_no_times(t);
 	add_times(t, &op->kernel);
 	table_cell(t,
 		   lived > 0 ? units_percent(report_op_cost(op) / lived) : "-");
