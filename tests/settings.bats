@@ -174,3 +174,13 @@ later_values() {
 	equal "$(grep -c '^| *`MMGATE_' "$ROOT/README.md")" "$rows" \
 		'rows of settings in the README'
 }
+
+@test "the manual page names each setting and each command" {
+	page=$(cat "$ROOT/tools/man/mmgate.1")
+	while read -r variable; do
+		contains "$page" "$variable"
+	done < <(sed -n 's/^\t{"\(MMGATE_[A-Z_]*\)".*/\1/p' "$ROOT/shim/knobs.c")
+	for command in run report export doctor; do
+		contains "$page" ".B mmgate $command"
+	done
+}

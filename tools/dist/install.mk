@@ -3,6 +3,7 @@
 
 INSTALLED := $(BUILD)/mmgate:bin/mmgate:755 \
 	$(BUILD)/libmmgate.so:lib/mmgate/libmmgate.so:755 \
+	tools/man/mmgate.1:share/man/man1/mmgate.1:644 \
 	README.md:share/doc/mmgate/README.md:644 \
 	LICENSE:share/doc/mmgate/LICENSE:644
 
