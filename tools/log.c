@@ -252,14 +252,10 @@ static void add_op(struct log *log, struct log_op *op,
 	op->gated = op->wait.count;
 }
 
-static void add_stripe(struct log *log, const struct record_stripe *stripe)
+static void add_head(struct log *log, const struct record_stripe *stripe)
 {
 	struct log_process *p = &log->process;
-	unsigned i;
 
-	for (i = 0; i < OP_COUNT; i++)
-		add_op(log, &p->op[i], &stripe->op[i]);
-	hist_add_record(&p->wake, &stripe->wake, log->ns_per_tick);
 	p->thread_ns += duration_ns(log, stripe->thread_ticks);
 	p->clamped += stripe->clamped;
 }
@@ -344,28 +340,78 @@ static bool unreadable(char why[WHY_BYTES], int error)
 	return refuse(why, "cannot be read: %s", strerror(-error));
 }
 
+static uint64_t stripe_at(const struct log *log, uint32_t i)
+{
+	return log->stripes_at + i * (uint64_t)sizeof(struct record_stripe);
+}
+
+/* Reads a part of the stripe at `at`: 1; or 0 when nobody ever wrote to it,
+ * and then it is left as it was; or -errno. */
+static int read_part(struct source *source, uint64_t at,
+		     struct record_stripe *stripe, size_t offset, size_t size)
+{
+	int error;
+
+	if (source_hole(source, at + offset) >= size)
+		return 0;
+	error = source_read(source, (char *)stripe + offset, size, at + offset);
+	return error ? error : 1;
+}
+
+static int read_figures(struct log *log, struct source *source, uint64_t at,
+			struct record_stripe *stripe)
+{
+	struct log_process *p = &log->process;
+	size_t offset = offsetof(struct record_stripe, wake);
+	int got = read_part(source, at, stripe, offset, sizeof(stripe->wake));
+	unsigned i;
+
+	if (got > 0)
+		hist_add_record(&p->wake, &stripe->wake, log->ns_per_tick);
+	offset = offsetof(struct record_stripe, op);
+	for (i = 0; i < OP_COUNT && got >= 0; i++) {
+		got = read_part(source, at, stripe, offset,
+				sizeof(stripe->op[i]));
+		if (got > 0)
+			add_op(log, &p->op[i], &stripe->op[i]);
+		offset += sizeof(stripe->op[i]);
+	}
+	return got < 0 ? got : 0;
+}
+
+static int read_head(struct source *source, uint64_t at,
+		     struct record_stripe *stripe)
+{
+	const size_t size = offsetof(struct record_stripe, wake);
+	int got = read_part(source, at, stripe, 0, size);
+
+	if (got == 0)
+		memset(stripe, 0, size);
+	return got < 0 ? got : 0;
+}
+
 static bool read_stripe(struct log *log, struct source *source, uint32_t i,
 			struct record_stripe *stripe, char why[WHY_BYTES])
 {
-	uint64_t at = log->stripes_at + i * (uint64_t)sizeof(*stripe);
-	struct merge_ring ring;
-	int error;
+	uint64_t at = stripe_at(log, i);
+	int error = read_head(source, at, stripe);
+	struct merge_ring ring = ring_of(log, i, stripe);
 
-	if (source_is_hole(source, at, sizeof(*stripe)))
-		return true;
-	error = source_read(source, stripe, sizeof(*stripe), at);
+	if (!error && !check_ring(log, &ring, why))
+		return false;
+	if (!error)
+		error = read_figures(log, source, at, stripe);
 	if (error)
 		return unreadable(why, error);
-	ring = ring_of(log, i, stripe);
-	if (!check_ring(log, &ring, why))
-		return false;
-	add_stripe(log, stripe);
+	add_head(log, stripe);
 	count_events(&log->process, &ring, stripe->lost_events);
 	if (!log->process.exited)
 		error = see_last_events(log, source, &ring);
 	return error ? unreadable(why, error) : true;
 }
 
+/* `stripe` is read part by part: most of it is holes, which thousands of logs
+ * have many of. */
 static bool read_stripes(struct log *log, struct source *source,
 			 char why[WHY_BYTES])
 {
@@ -497,14 +543,11 @@ static int convert(void *context, const struct record_event *event)
 	return c->each(c->context, &out);
 }
 
-/* The heads as they are now; the first 256 bytes of a stripe hold them. */
+/* The heads as they are now. */
 static bool read_rings(struct log *log, struct source *source,
 		       struct merge_ring *rings, char why[WHY_BYTES])
 {
-	union {
-		struct record_stripe stripe;
-		char bytes[offsetof(struct record_stripe, wake)];
-	} *head = xcalloc(1, sizeof(*head));
+	struct record_stripe *stripe = xcalloc(1, sizeof(*stripe));
 	struct log_process *p = &log->process;
 	bool sound = true;
 	uint32_t i;
@@ -512,16 +555,14 @@ static bool read_rings(struct log *log, struct source *source,
 
 	p->events_kept = p->events_overwritten = p->events_lost = 0;
 	for (i = 0; i < log->stripes && sound; i++) {
-		error = source_read(source, head->bytes, sizeof(head->bytes),
-				    log->stripes_at +
-					    i * sizeof(struct record_stripe));
+		error = read_head(source, stripe_at(log, i), stripe);
 		if (error)
 			sound = unreadable(why, error);
-		rings[i] = ring_of(log, i, &head->stripe);
+		rings[i] = ring_of(log, i, stripe);
 		sound = sound && check_ring(log, &rings[i], why);
-		count_events(p, &rings[i], head->stripe.lost_events);
+		count_events(p, &rings[i], stripe->lost_events);
 	}
-	free(head);
+	free(stripe);
 	return sound;
 }
 

@@ -6,7 +6,7 @@
 #include "die.h"
 #include "merge.h"
 
-enum { BATCH = 1024 };
+enum { BATCH = 1024, EVENT_BYTES = sizeof(struct record_event) };
 
 struct key {
 	uint64_t time;
@@ -102,17 +102,17 @@ static void sort(struct key *keys, uint32_t count, struct key *scratch)
 
 /* --- filling a window --- */
 
-/* Events from `n` on that lie side by side in the file, BATCH at most. */
-static uint32_t run_length(const struct merge_ring *ring, uint64_t n)
+/* Events from the next one on that lie side by side in the file. */
+static uint64_t run_length(const struct window *w)
 {
-	uint64_t left = ring->head - n, side;
+	const struct merge_ring *ring = w->ring;
+	uint64_t left = ring->head - w->n, side;
 
-	if (n < ring->populated)
-		side = ring->populated - n;
+	if (w->n < ring->populated)
+		side = ring->populated - w->n;
 	else
-		side = ring->capacity - (n & (ring->capacity - 1));
-	left = left < side ? left : side;
-	return left < BATCH ? (uint32_t)left : BATCH;
+		side = ring->capacity - (w->n & (ring->capacity - 1));
+	return left < side ? left : side;
 }
 
 static void keep(struct window *w, const struct record_event *event)
@@ -136,25 +136,34 @@ static void take_batch(struct merge *m, struct window *w, uint32_t count)
 		}
 }
 
-/* Reads the next events of the ring that lie side by side. */
-static void read_run(struct merge *m, struct window *w)
+static void read_batch(struct merge *m, struct window *w, uint64_t at,
+		       uint64_t count)
 {
-	uint32_t count = run_length(w->ring, w->n);
-	uint64_t at = w->ring->at +
-		      merge_slot(w->ring, w->n) * sizeof(struct record_event);
-	uint64_t bytes = count * sizeof(struct record_event);
-
+	if (count > BATCH)
+		count = BATCH;
 	if (count > w->free_count)
 		count = w->free_count;
-	if (source_is_hole(m->source, at, bytes)) {
-		m->counts->torn += count;
-	} else {
-		m->error = source_read(m->source, m->batch, bytes, at);
-		if (m->error)
-			return;
-		take_batch(m, w, count);
-	}
+	m->error = source_read(m->source, m->batch, count * EVENT_BYTES, at);
+	if (m->error)
+		return;
+	take_batch(m, w, (uint32_t)count);
 	w->n += count;
+}
+
+/* Reads the next events of the ring that lie side by side.  What a hole has
+ * in place of events goes in one step: a head that lies can claim billions. */
+static void read_run(struct merge *m, struct window *w)
+{
+	uint64_t at = w->ring->at + merge_slot(w->ring, w->n) * EVENT_BYTES;
+	uint64_t run = run_length(w);
+	uint64_t empty = source_hole(m->source, at) / EVENT_BYTES;
+
+	if (empty > run)
+		empty = run;
+	m->counts->torn += empty;
+	w->n += empty;
+	if (empty == 0)
+		read_batch(m, w, at, run);
 }
 
 static void fill(struct merge *m, struct window *w)

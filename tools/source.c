@@ -82,11 +82,11 @@ static uint64_t data_from(const struct source *s, uint64_t at)
 	return errno == ENXIO ? UINT64_MAX : at;
 }
 
-bool source_is_hole(struct source *s, uint64_t at, uint64_t length)
+uint64_t source_hole(struct source *s, uint64_t at)
 {
 	if (at < s->hole_from || at >= s->hole_to) {
 		s->hole_from = at;
 		s->hole_to = data_from(s, at);
 	}
-	return length <= s->hole_to - at;
+	return s->hole_to - at;
 }

@@ -8,7 +8,6 @@
 #ifndef MMGATE_SOURCE_H
 #define MMGATE_SOURCE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,7 +28,7 @@ void source_close(struct source *s);
 /* 0 or -errno. */
 int source_read(struct source *s, void *to, size_t length, uint64_t at);
 
-/* Is all of it known to be zeros, without reading it? */
-bool source_is_hole(struct source *s, uint64_t at, uint64_t length);
+/* Bytes from `at` on that are known to be zeros, without reading them. */
+uint64_t source_hole(struct source *s, uint64_t at);
 
 #endif
