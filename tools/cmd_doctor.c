@@ -25,10 +25,13 @@
 #include "rewrite.h"
 #include "table.h"
 #include "units.h"
+#include "utf8.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+
+enum { LINE = 8192 };
 
 struct doctor {
 	struct opts_settings settings;
@@ -36,16 +39,27 @@ struct doctor {
 	bool failed;
 };
 
+static void put_line(const char *head, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+
+/* Values and names of files are shown: they may hold anything. */
+static void put_line(const char *head, const char *format, va_list args)
+{
+	char line[LINE], shown[LINE];
+
+	vsnprintf(line, sizeof(line), format, args);
+	utf8_clean(shown, line, sizeof(shown) - 1, 0);
+	printf("  %-20s %s\n", head, shown);
+}
+
 __attribute__((format(printf, 2, 3))) static void fact(const char *name,
 						       const char *format, ...)
 {
 	va_list args;
 
-	printf("  %-20s ", name);
 	va_start(args, format);
-	vprintf(format, args);
+	put_line(name, format, args);
 	va_end(args);
-	putchar('\n');
 }
 
 __attribute__((format(printf, 3, 4))) static void
@@ -53,11 +67,9 @@ check(struct doctor *d, bool good, const char *format, ...)
 {
 	va_list args;
 
-	printf("  %-20s ", good ? "ok" : "FAILED");
 	va_start(args, format);
-	vprintf(format, args);
+	put_line(good ? "ok" : "FAILED", format, args);
 	va_end(args);
-	putchar('\n');
 	d->failed |= !good;
 }
 
@@ -192,11 +204,11 @@ static void show_setting(const struct opts_settings *settings, size_t i)
 	struct text out = text_over(value, sizeof(value));
 
 	knob_at(i)->show(&settings->knobs, &out);
-	printf("  %-20s %s (%s): %s\n", knob_at(i)->variable,
-	       value[0] != '\0' ? value : "unset",
-	       settings->given[i].source == OPTS_VARIABLE ? "environment"
-							  : "default",
-	       knob_at(i)->help);
+	fact(knob_at(i)->variable, "%s (%s): %s",
+	     value[0] != '\0' ? value : "unset",
+	     settings->given[i].source == OPTS_VARIABLE ? "environment"
+							: "default",
+	     knob_at(i)->help);
 }
 
 static void show_settings(struct doctor *d)

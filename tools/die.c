@@ -6,21 +6,26 @@
 #include <string.h>
 
 #include "die.h"
+#include "utf8.h"
+
+enum { LINE = 8192 }; /* a path of any length, and what is wrong with it */
 
 static void say(const char *format, va_list args, const char *reason)
 	__attribute__((format(printf, 1, 0)));
 
 /* One write for the whole line, so that lines of several processes do not
- * mix. */
+ * mix.  Names, words and values in it may hold anything: the line neither ends
+ * early nor tells a terminal what to do. */
 static void say(const char *format, va_list args, const char *reason)
 {
-	char line[4096];
+	char line[LINE], shown[LINE];
 
 	vsnprintf(line, sizeof(line), format, args);
+	utf8_clean(shown, line, sizeof(shown) - 1, 0);
 	if (reason)
-		fprintf(stderr, "mmgate: %s: %s\n", line, reason);
+		fprintf(stderr, "mmgate: %s: %s\n", shown, reason);
 	else
-		fprintf(stderr, "mmgate: %s\n", line);
+		fprintf(stderr, "mmgate: %s\n", shown);
 }
 
 void die(int status, const char *format, ...)

@@ -3,7 +3,7 @@
  * die: one line on stderr, and out.
  *
  * Every message is "mmgate: " and one line that says what, which value and
- * what to do.
+ * what to do.  Control characters in it come out as '?'.
  */
 #ifndef MMGATE_DIE_H
 #define MMGATE_DIE_H

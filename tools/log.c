@@ -603,7 +603,6 @@ int log_each_event(struct log *log,
 {
 	struct conversion conversion = {log, each, context};
 	char why[WHY_BYTES] = "";
-	char shown[512];
 	struct source source;
 	int stop = -1;
 
@@ -611,9 +610,7 @@ int log_each_event(struct log *log,
 		stop = read_events(log, &source, &conversion, why);
 		source_close(&source);
 	}
-	if (*why) {
-		utf8_clean(shown, log->path, sizeof(shown) - 1, 0);
-		warn("%s: %s", shown, why);
-	}
+	if (*why)
+		warn("%s: %s", log->path, why);
 	return stop;
 }

@@ -9,15 +9,6 @@
 #include "source.h"
 #include "utf8.h"
 
-/* Names may hold anything: what is shown of them does not. */
-static void complain(const char *path, const char *why)
-{
-	char shown[1024];
-
-	utf8_clean(shown, path, sizeof(shown) - 1, 0);
-	warn("%s: %s", shown, why);
-}
-
 static bool ends_in(const char *name, const char *suffix)
 {
 	size_t length = strlen(name), end = strlen(suffix);
@@ -39,7 +30,7 @@ static void add_log(struct log_dir *dir, const char *name)
 							    sizeof(*dir->logs));
 		dir->logs[dir->count++] = log;
 	} else {
-		complain(path, why);
+		warn("%s: %s", path, why);
 		dir->broken++;
 	}
 	free(path);
