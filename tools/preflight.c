@@ -342,11 +342,14 @@ static uint64_t dynamic_value(const struct image *image, int64_t tag)
 	return 0;
 }
 
-static void dynamic_name(const struct image *image, uint64_t offset,
-			 char name[NAME_ROOM])
+static uint64_t find_strings(const struct image *image)
 {
-	uint64_t strings = file_offset(image, dynamic_value(image, DT_STRTAB));
+	return file_offset(image, dynamic_value(image, DT_STRTAB));
+}
 
+static void dynamic_name(const struct image *image, uint64_t strings,
+			 uint64_t offset, char name[NAME_ROOM])
+{
 	*name = '\0';
 	if (strings != UINT64_MAX && offset < INT32_MAX)
 		read_name(image->fd, name, strings + offset);
@@ -357,12 +360,15 @@ static void each_needed(const struct image *image,
 			void (*each)(const char *name, void *context),
 			void *context)
 {
+	/* Once: a file can hold very many. */
+	uint64_t strings = find_strings(image);
 	char name[NAME_ROOM];
 
 	for (size_t i = 0; i < image->dynamic_count; i++) {
 		if (image->dynamic[i].d_tag != DT_NEEDED)
 			continue;
-		dynamic_name(image, image->dynamic[i].d_un.d_val, name);
+		dynamic_name(image, strings, image->dynamic[i].d_un.d_val,
+			     name);
 		each(name, context);
 	}
 }
@@ -391,8 +397,8 @@ static void read_dynamic(struct image *image)
 	if (image->dynamic != NULL)
 		image->dynamic_count = h->p_filesz / sizeof(ElfW(Dyn));
 	if (dynamic_value(image, DT_SONAME) != 0)
-		dynamic_name(image, dynamic_value(image, DT_SONAME),
-			     image->soname);
+		dynamic_name(image, find_strings(image),
+			     dynamic_value(image, DT_SONAME), image->soname);
 }
 
 static void read_headers(struct image *image, const ElfW(Ehdr) * elf)
