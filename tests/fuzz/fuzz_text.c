@@ -13,12 +13,6 @@
 
 enum { MOST = 255 };
 
-/* Who dies does not free what he has. */
-int __lsan_is_turned_off(void)
-{
-	return 1;
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
@@ -151,6 +145,7 @@ static void try_glob(struct forge *f)
 
 static char given[MOST + 1];
 static size_t given_length;
+static struct opts_settings given_settings;
 
 /* The words of a command line, with zeros between them. */
 static int parse_line(int argc, char **argv)
@@ -160,22 +155,22 @@ static int parse_line(int argc, char **argv)
 		{"help", no_argument, NULL, 2},
 		{0},
 	};
-	struct option *longs = opts_longs_with_knobs(own);
-	char *shorts = opts_shorts_with_knobs("+:");
+	static struct option *longs;
+	static char *shorts;
 	char *words[MOST + 2] = {argv[0]}, *at = given;
-	struct opts_settings settings;
 	int option;
 
-	opts_settings_init(&settings);
+	if (!longs) {
+		longs = opts_longs_with_knobs(own);
+		shorts = opts_shorts_with_knobs("+:");
+	}
+	opts_settings_init(&given_settings);
 	for (argc = 1; at < given + given_length; at += strlen(at) + 1)
 		words[argc++] = at;
 	while ((option = opts_next(argc, words, shorts, longs)) != -1)
 		if (opts_knob(option) >= 0)
-			opts_settings_option(&settings,
+			opts_settings_option(&given_settings,
 					     (size_t)opts_knob(option), optarg);
-	free(settings.given);
-	free(shorts);
-	free(longs);
 	return 0;
 }
 
@@ -187,6 +182,7 @@ static void try_command_line(struct forge *f)
 	given_length = f->left < MOST ? f->left : MOST;
 	memcpy(given, f->at, given_length);
 	end = stage_run(parse_line, "run", STAGE_TEXT);
+	free(given_settings.given);
 	stage_check(end.status == 0 || end.status == EXIT_USAGE,
 		    "status 0 or 2");
 	stage_check(end.complaints == (end.status != 0),

@@ -167,22 +167,35 @@ static void check_form(enum stage_form form)
 
 static int split(const char *line, char *words, char **argv)
 {
-	char *rest = words, *word;
+	const char *dir = strstr(line, "DIR");
 	int argc = 0;
 
-	strcpy(words, line);
-	while ((word = strsep(&rest, " ")) && argc < WORDS)
-		argv[argc++] = strcmp(word, "DIR") ? word : directory;
-	argv[argc] = NULL;
+	if (dir)
+		sprintf(words, "%.*s%s%s", (int)(dir - line), line, directory,
+			dir + 3);
+	else
+		strcpy(words, line);
+	while ((argv[argc] = strsep(&words, " ")))
+		argc++;
 	return argc;
 }
 
-/* -1: it did not return. */
+/* The next descriptor to be opened. */
+static unsigned next_descriptor(void)
+{
+	int fd = dup(STDERR_FILENO);
+
+	close(fd);
+	return (unsigned)fd;
+}
+
+/* -1: it did not return.  Descriptors that it leaves behind do not stay. */
 static int play(int (*command)(int argc, char **argv), const char *line,
 		int *status)
 {
 	char words[256], *argv[WORDS + 1];
 	int argc = split(line, words, argv), code;
+	unsigned first = next_descriptor();
 
 	optind = 0;
 	playing = true;
@@ -192,6 +205,7 @@ static int play(int (*command)(int argc, char **argv), const char *line,
 	else
 		*status = code - 1;
 	playing = false;
+	close_range(first, ~0u, 0);
 	return code == 0 ? 0 : -1;
 }
 

@@ -28,7 +28,8 @@ struct stage_end {
 void stage_begin(void);
 char *stage_path(const char *name);
 
-/* Calls a command with the words of `line`; "DIR" is the directory. */
+/* Calls a command with the words of `line`, in which DIR stands for the
+ * directory. */
 struct stage_end stage_run(int (*command)(int argc, char **argv),
 			   const char *line, enum stage_form form);
 
