@@ -253,15 +253,18 @@ static void change_size(struct work *w)
 	w->size = (off_t)(forge_number(w->in) & INT64_MAX);
 }
 
-/* A sound log whose rings are as large as one likes, and holes. */
+/* The layout of as many stripes and as large rings as one likes, in holes. */
 static void stretch(struct work *w)
 {
 	struct record_header *h = w->log.header;
-	uint8_t bits = forge_byte(w->in) % 32;
 	struct record_stripe *s = stripe(w);
+	uint8_t bits = forge_byte(w->in), more = forge_byte(w->in);
 
-	h->ring_slots = 1u << bits;
-	h->file_bytes = h->rings_at + (uint64_t)w->stripes * h->ring_slots *
+	h->ring_slots = 1u << bits % 32;
+	h->stripes = w->stripes + (more < 128 ? 0 : more - 128u);
+	h->rings_at = h->stripes_at +
+		      (uint64_t)h->stripes * sizeof(struct record_stripe);
+	h->file_bytes = h->rings_at + (uint64_t)h->stripes * h->ring_slots *
 					      sizeof(struct record_event);
 	w->size = (off_t)h->file_bytes;
 	s->capacity = s->populated = h->ring_slots;
