@@ -592,7 +592,7 @@ static void check_privilege(struct subject *s)
  * lie behind each other. */
 static bool mentions(const struct image *image, const char *name)
 {
-	uint64_t at = file_offset(image, dynamic_value(image, DT_STRTAB));
+	uint64_t at = find_strings(image);
 	uint64_t size = dynamic_value(image, DT_STRSZ);
 	char *names = at == UINT64_MAX
 			      ? NULL

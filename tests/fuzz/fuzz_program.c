@@ -27,6 +27,7 @@ static int judge(int argc, char **argv)
 
 	(void)argc;
 	preflight_check(&p, argv[1], NULL);
+	preflight_arguments(&p, argv + 1, NULL);
 	stage_check((p.status != EXIT_DONE) == (p.reason[0] != '\0'),
 		    "a refusal has its reason");
 	if (p.status != EXIT_DONE)
