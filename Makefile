@@ -12,7 +12,7 @@ Q := $(if $(V),,@)
 # `make check-layers` holds them to it.
 SHIM_LAYERS := poison sys mem text ops record knobs diag elf clock lock \
 	lock_none lock_mutex lock_spin locks world log gate wrap patch patch_x86_64 init
-TOOL_LAYERS := cmd die utf8 units output opts table json hist source merge log \
+TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
 	log_dir report report_json report_text stats rundir launch rewrite \
 	preflight probe_calls probe \
 	cmd_run cmd_report cmd_export cmd_doctor main

@@ -36,6 +36,7 @@ check: deps
 	@$(MAKE) --no-print-directory all subjects
 	@BUILD=$(BUILD) $(SCRIPTS)/check check-layers check-shell check-format \
 		check-werror check-unit check-ubsan check-tsan check-models \
+		check-promela check-fuzz \
 		check-failsafe $(BATS)
 
 check-all: deps-all

@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} loads[] = {
-		{"churn", churn}, {"arenas", arenas},	{"threads", threads},
+		{"churn", churn}, {"arenas", arenas},   {"threads", threads},
 		{"files", files}, {"modules", modules}, {"second", second},
 	};
 
