@@ -5,7 +5,7 @@ SCRIPTS := tools/scripts
 SUBJECTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/subjects/*.c))
 BATS := $(filter-out tests/programs_all.bats,$(sort $(wildcard tests/*.bats)))
 C_FILES := $(wildcard shim/*.[ch] tools/*.[ch] examples/*.[ch] \
-	tests/*/*.[ch])
+	tests/*/*.[ch] tests/subjects/*/*.[ch])
 SHELL_FILES = $(shell grep -lsE '^\#!.*(bash|/sh)' $(SCRIPTS)/* .ci/*)
 # What shellcheck cannot know of bats: each test is a subshell, run sets
 # variables, and inner shells get their scripts quoted.

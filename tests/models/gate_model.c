@@ -130,7 +130,7 @@ void gate_model_fill(struct model *model, enum lock_id lock,
 	knobs.lock = (uint8_t)lock;
 	knobs.calls = OPS_ALL;
 	knobs.max_wait_ns = MODEL_LIMIT_NS;
-	gate_init(&knobs);
+	gate_init(&knobs, &(struct gate_callers){0});
 	calls = calls_per_thread;
 	flaw = how;
 	model->reset = reset;
