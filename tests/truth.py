@@ -14,7 +14,8 @@ import re
 import sys
 
 LINE = re.compile(r'^(\d+) +\[([0-9a-f]+)\] (\w+)\((.*)$')
-FORKS = ('clone', 'clone3', 'fork', 'vfork')
+EXECUTED = re.compile(r'^(\d+) .*<\.\.\. execve resumed>.* = 0$')
+CHILD = re.compile(r'^(\d+) .*\b(?:clone3?|v?fork)\b.* = (\d+)$')
 
 
 class Image:
@@ -26,26 +27,39 @@ class Image:
         self.text = {}          # start -> (end, path) of executable maps
 
 
+def parents(trace):
+    """Each child's parent.  A child may run before its parent's line ends."""
+    found = {}
+    for line in open(trace, errors='replace'):
+        match = CHILD.match(line)
+        if match:
+            found[match.group(2)] = match.group(1)
+    return found
+
+
 def main():
+    parent = parents(sys.argv[1])
     images = {}
-    forking = None              # who last began to make a thread or process
     caught = collections.Counter()
     missed = collections.Counter()
     places = collections.Counter()
     for line in open(sys.argv[1], errors='replace'):
+        match = EXECUTED.match(line)
+        if match:
+            images[match.group(1)] = Image()
+            continue
         match = LINE.match(line)
         if not match:
             continue
         pid, pointer, op, rest = match.groups()
+        if pid not in images:
+            images[pid] = images.get(parent.get(pid)) or Image()
         address = int(pointer, 16)
         if op == 'execve':
-            images[pid] = Image()
+            if ' = 0' in rest:
+                images[pid] = Image()
             continue
-        if pid not in images:
-            images[pid] = images[forking] if forking else Image()
-        if op in FORKS:
-            # The child's first lines may come before this call's end.
-            forking = pid
+        if op in ('clone', 'clone3', 'fork', 'vfork'):
             continue
         image = images[pid]
         if op == 'mmap' and 'PROT_EXEC' in rest:
