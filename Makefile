@@ -5,13 +5,17 @@ VERSION := 0.1.0
 PREFIX ?= /usr/local
 CC ?= cc
 SAN ?=
-BUILD := build$(if $(SAN),-$(SAN))
+# 0: a library without any code that patches code.
+HOOKS_PATCH ?= 1
+BUILD := build$(if $(SAN),-$(SAN))$(if $(filter 0,$(HOOKS_PATCH)),-nopatch)
 Q := $(if $(V),,@)
 
 # The files, lowest first: each may include only what stands before it.
 # `make check-layers` holds them to it.
-SHIM_LAYERS := poison sys mem text ops record knobs diag elf clock lock \
-	lock_none lock_mutex lock_spin locks world log gate wrap patch patch_x86_64 init
+SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
+	libc_musl clock lock lock_none lock_mutex lock_spin locks world log gate \
+	wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
+	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
 	log_dir report report_json report_text stats rundir launch rewrite \
 	preflight probe_calls probe \
@@ -25,20 +29,28 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 $(WARN) $(EXTRA) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-override CPPFLAGS += -D_GNU_SOURCE -MMD -MP -DMMGATE_VERSION='"$(VERSION)"'
+override CPPFLAGS += -D_GNU_SOURCE -MMD -MP -DMMGATE_VERSION='"$(VERSION)"' \
+	-DHOOKS_PATCH=$(HOOKS_PATCH)
 MACHINE := $(shell $(CC) -dumpmachine)
+# glibc says so in its headers, musl says nothing.
+LIBC := $(if $(shell printf '\043include <features.h>\n' | $(CC) -E -dM -x c - | \
+	grep __GLIBC__),glibc,musl)
 # In the program's threads: no vector registers to save, nothing of libc's that
 # needs its start, no thread-local data that allocates.
 SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
 	-ftls-model=initial-exec \
-	$(if $(filter x86_64%,$(MACHINE)),-mgeneral-regs-only)
+	-mgeneral-regs-only $(if $(filter aarch64%,$(MACHINE)),-mno-outline-atomics)
 SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
 	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-z,noseparate-code -Wl,--as-needed \
 	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map
 
 sources = $(wildcard $(addprefix $1/,$(addsuffix .c,$2)))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$1,$2))
-SHIM_OBJECTS := $(call objects,shim,$(SHIM_LAYERS))
+# Each file for another libc, another CPU, or the other answer to HOOKS_PATCH.
+SHIM_LEFT_OUT := $(if $(filter glibc,$(LIBC)),%_musl,%_glibc) \
+	$(if $(filter aarch64%,$(MACHINE)),%_x86_64 patch_all,%_aarch64) \
+	$(if $(filter 0,$(HOOKS_PATCH)),patch patch_% wrap_number,unpatched)
+SHIM_OBJECTS := $(call objects,shim,$(filter-out $(SHIM_LEFT_OUT),$(SHIM_LAYERS)))
 TOOL_OBJECTS := $(call objects,tools,$(TOOL_LAYERS)) \
 	$(patsubst shim/%.c,$(BUILD)/tools/shim-%.o,$(call sources,shim,$(SHARED)))
 EXAMPLES := $(filter-out common,$(basename $(notdir $(wildcard examples/*.c))))
@@ -79,10 +91,22 @@ $(BUILD)/%.o: %.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -pthread -c -o $@ $<
 
+# The library for other C libraries and machines.
+MUSL_CC ?= musl-gcc
+AARCH64_CC ?= aarch64-linux-gnu-gcc
+
+musl:
+	@$(MAKE) --no-print-directory CC=$(MUSL_CC) BUILD=build-musl \
+		build-musl/libmmgate.so
+
+aarch64:
+	@$(MAKE) --no-print-directory CC=$(AARCH64_CC) BUILD=build-aarch64 \
+		build-aarch64/libmmgate.so
+
 clean:
 	rm -rf build build-*
 
 .DEFAULT_GOAL := all
-.PHONY: all clean
+.PHONY: all musl aarch64 clean
 .SECONDARY:
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

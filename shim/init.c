@@ -2,9 +2,9 @@
 /*
  * init: the library's start, in named steps.
  *
- * The library is linked with -z initfirst: this constructor runs before all
- * others, while the process has one thread, and before libc's own: the
- * environment comes as an argument, and getenv would find nothing.
+ * The library is linked with -z initfirst: under glibc this constructor runs
+ * before all others, while the process has one thread, and before libc's own:
+ * the environment comes as an argument, and getenv would find nothing.
  */
 #include <elf.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "elf.h"
 #include "gate.h"
 #include "knobs.h"
+#include "libc.h"
 #include "locks.h"
 #include "log.h"
 #include "patch.h"
@@ -30,13 +31,6 @@ static struct knobs knobs;
 static struct patch_report patches;
 static const char *libc_path; /* the loader's string */
 static bool followed;         /* by MMGATE_FOLLOW, _ONLY and _SKIP */
-
-static const Elf64_auxv_t *find_auxv(char **env)
-{
-	while (*env != NULL)
-		env++;
-	return (const void *)(env + 1);
-}
 
 static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
 {
@@ -219,8 +213,8 @@ static struct gate_callers find_callers(const struct patch_process *process)
 
 	elf_program_text(process->headers, process->header_count,
 			 &callers.program.from, &callers.program.to);
-	if (elf_find(process->headers, process->header_count, "libc.so.6",
-		     &image)) {
+	if (libc_find(process->headers, process->header_count, process->loader,
+		      &image)) {
 		callers.libc = (struct gate_range){image.text, image.text_end};
 		libc_path = image.path;
 	}
@@ -240,19 +234,36 @@ static bool under_valgrind(char **env)
 	return false;
 }
 
-static struct gate_callers install_hooks(char **env, const Elf64_auxv_t *auxv)
+static struct gate_callers install_hooks(const struct patch_process *process)
 {
-	const struct patch_process process = {
-		.headers = (const void *)auxv_value(auxv, AT_PHDR),
-		.header_count = auxv_value(auxv, AT_PHNUM),
-		.loader = (const void *)auxv_value(auxv, AT_BASE),
-		.under_valgrind = under_valgrind(env),
-	};
-
-	patch_apply(knobs.hooks, &process, &patches);
+	patch_apply(knobs.hooks, process, &patches);
 	describe_hooks();
 	describe_coverage();
-	return find_callers(&process);
+	return find_callers(process);
+}
+
+static void wipe(void)
+{
+	world_page = (struct world_page){0};
+}
+
+/* Does madvise do as it is told?  An emulator may take any advice, and leave
+ * it, and then nothing would tell a child that it is one. */
+static void mind_forks(const struct patch_process *process)
+{
+	enum { NO_ADVICE = 0x7fff };
+	struct elf_image libc;
+
+	if (sys_madvise(&world_page, sizeof(world_page), NO_ADVICE) != 0)
+		return;
+	if (libc_find(process->headers, process->header_count, process->loader,
+		      &libc) &&
+	    libc_at_fork(&libc, wipe))
+		diag_line("madvise does nothing here, as under an emulator: "
+			  "children are known by libc's fork() alone");
+	else
+		diag_line("madvise does nothing here, as under an emulator: "
+			  "forked children are not told from their parents");
 }
 
 static void open_log(struct record_pair start)
@@ -293,9 +304,17 @@ static bool arrive_in_child(void)
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv,
-					       char **env)
+					       char **argument)
 {
-	const Elf64_auxv_t *auxv = find_auxv(env);
+	char **env = libc_environment(argument);
+	const Elf64_auxv_t *auxv = libc_auxv(env);
+	const struct patch_process process = {
+		.headers = (const void *)auxv_value(auxv, AT_PHDR),
+		.header_count = auxv_value(auxv, AT_PHNUM),
+		.loader = (const void *)auxv_value(auxv, AT_BASE),
+		.page_size = auxv_value(auxv, AT_PAGESZ),
+		.under_valgrind = under_valgrind(env),
+	};
 	struct record_pair began;
 	struct gate_callers callers;
 
@@ -316,7 +335,8 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		   knobs.log != NULL);
 	locks_init();
 	began = clock_pair();
-	callers = install_hooks(env, auxv);
+	mind_forks(&process);
+	callers = install_hooks(&process);
 	if (knobs.log != NULL)
 		open_log(began);
 	gate_init(&knobs, &callers);

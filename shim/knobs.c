@@ -7,6 +7,17 @@
 
 enum { MAX_LIST = 4096 };
 
+/* What a library built without patching can do. */
+#if HOOKS_PATCH
+#define HOOKS_VALUES "symbols, libc or all"
+#define HOOKS_INITIAL "libc"
+enum { CHOICE_LIBC = HOOKS_LIBC, CHOICE_ALL = HOOKS_ALL };
+#else
+#define HOOKS_VALUES "symbols; not in this build: libc, all"
+#define HOOKS_INITIAL "symbols"
+enum { CHOICE_LIBC = -2, CHOICE_ALL = -2 };
+#endif
+
 static const struct {
 	const char *name;
 	int id; /* enum lock_id, -1: not built */
@@ -21,7 +32,7 @@ static const struct {
 /* One word out of a list; -EINVAL when it is none of them. */
 struct choice {
 	const char *name;
-	int value; /* -1: not built */
+	int value; /* -1: not built; -2: left out of this build */
 };
 
 static int choose(const struct choice *choices, size_t count, const char *value,
@@ -30,6 +41,8 @@ static int choose(const struct choice *choices, size_t count, const char *value,
 	for (size_t i = 0; i < count; i++) {
 		if (!text_equal(value, choices[i].name))
 			continue;
+		if (choices[i].value == -2)
+			return -ENOTSUP;
 		if (choices[i].value < 0)
 			return -ENOSYS;
 		*out = (uint8_t)choices[i].value;
@@ -182,7 +195,7 @@ static void show_long(const struct knobs *knobs, struct text *out)
 }
 
 static const struct choice hooks[] = {
-	{"symbols", HOOKS_SYMBOLS}, {"libc", HOOKS_LIBC}, {"all", HOOKS_ALL}};
+	{"symbols", HOOKS_SYMBOLS}, {"libc", CHOICE_LIBC}, {"all", CHOICE_ALL}};
 
 static int parse_hooks(struct knobs *knobs, const char *value)
 {
@@ -483,7 +496,7 @@ static const struct knob knobs_table[] = {
 	{"MMGATE_LONG", "long", "bypass or gate", "bypass",
 	 "calls that hold long by nature: MAP_POPULATE, MAP_LOCKED, MADV_POPULATE_*, unmaps of 1 GiB and more",
 	 parse_long, show_long},
-	{"MMGATE_HOOKS", "hooks", "symbols, libc or all", "libc",
+	{"MMGATE_HOOKS", "hooks", HOOKS_VALUES, HOOKS_INITIAL,
 	 "how calls are caught", parse_hooks, show_hooks},
 	{"MMGATE_PLACE", "place", "kernel; not in this version: thread", "kernel",
 	 "where anonymous mappings go", parse_place, show_place},
@@ -542,6 +555,8 @@ void knob_complain(const struct knob *knob, const char *value, int error,
 		text_put_bytes(out, value[i] < ' ' ? "?" : value + i, 1);
 	if (error == -ENOSYS)
 		text_put(out, ": not in this version");
+	else if (error == -ENOTSUP)
+		text_put(out, ": not in this build, which patches no code");
 	else
 		text_put(out, ": not understood");
 	text_put(out, "; accepted: ");

@@ -56,7 +56,8 @@ struct knob {
 	const char *initial;  /* the default, as its parser takes it; NULL:
 			       * unset */
 	const char *help;     /* one line */
-	/* 0, -EINVAL (not understood) or -ENOSYS (known, not built yet). */
+	/* 0, -EINVAL (not understood), -ENOSYS (known, not built yet) or
+	 * -ENOTSUP (left out of this build). */
 	int (*parse)(struct knobs *knobs, const char *value);
 	/* Writes the value in force the way that parse takes it. */
 	void (*show)(const struct knobs *knobs, struct text *out);

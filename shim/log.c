@@ -39,8 +39,8 @@ static struct {
 	uint32_t ring_slots;
 	bool all_there; /* the whole file has memory: no populating */
 	uint32_t refused[RECORD_MAX_STRIPES]; /* parts that got none */
-	struct statx libc; /* the file; stx_ino 0: not known */
-	uint32_t full;     /* it was said that the log cannot grow */
+	struct sys_statx libc;                /* the file; inode 0: not known */
+	uint32_t full; /* it was said that the log cannot grow */
 	struct ring rings[RECORD_MAX_STRIPES];
 } self;
 
@@ -462,7 +462,7 @@ static void set_up(const struct log_about *about)
 			show_ring(i);
 	}
 	if (about->libc == NULL || sys_statx(AT_FDCWD, about->libc, &self.libc))
-		self.libc.stx_ino = 0;
+		self.libc.inode = 0;
 }
 
 bool log_open(const struct knobs *knobs, const struct log_about *about,
@@ -673,12 +673,12 @@ bool log_compare_clocks(uint64_t now)
 
 void log_mapped(int fd)
 {
-	struct statx about;
+	struct sys_statx about;
 
-	if (self.libc.stx_ino != 0 && sys_statx(fd, "", &about) == 0 &&
-	    about.stx_ino == self.libc.stx_ino &&
-	    about.stx_dev_major == self.libc.stx_dev_major &&
-	    about.stx_dev_minor == self.libc.stx_dev_minor)
+	if (self.libc.inode != 0 && sys_statx(fd, "", &about) == 0 &&
+	    about.inode == self.libc.inode &&
+	    about.device_major == self.libc.device_major &&
+	    about.device_minor == self.libc.device_minor)
 		add(&self.header->second_libc, 1);
 }
 

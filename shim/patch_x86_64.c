@@ -22,6 +22,9 @@ enum {
 	STUB = 32,
 };
 
+const char *const patch_no_sites;
+const char patch_no_call[] = "there is no such call";
+
 /* Where each stub goes back to, and the call it makes. */
 __attribute__((visibility("hidden"))) uint64_t patch_back[PATCH_SITES];
 static long site_number[PATCH_SITES];
@@ -289,29 +292,32 @@ static bool is_foreign(const unsigned char *at)
 	       (is_at(at, "\x48\xb8", 2) && is_at(at + 10, "\xff\xe0", 2));
 }
 
+static void put_byte(struct patch_code *code, uint64_t byte)
+{
+	code->bytes[code->length++] = (unsigned char)byte;
+}
+
 static bool put_near(struct patch_code *code, const void *to)
 {
-	int64_t distance = (const unsigned char *)to - (code->at + JUMP_NEAR);
+	int64_t distance = (const unsigned char *)to -
+			   (code->at + code->length + JUMP_NEAR);
 
 	if (distance != (int32_t)distance)
 		return false;
-	code->length = JUMP_NEAR;
-	code->bytes[0] = 0xe9;
+	put_byte(code, 0xe9);
 	for (int i = 0; i < 4; i++)
-		code->bytes[1 + i] =
-			(unsigned char)((uint64_t)distance >> (8 * i));
+		put_byte(code, (uint64_t)distance >> (8 * i));
 	return true;
 }
 
 static void put_far(struct patch_code *code, const void *to)
 {
-	code->length = JUMP_FAR;
-	code->bytes[0] = 0xff;
-	code->bytes[1] = 0x25;
-	for (int i = 2; i < 6; i++)
-		code->bytes[i] = 0;
+	put_byte(code, 0xff);
+	put_byte(code, 0x25);
+	for (int i = 0; i < 4; i++)
+		put_byte(code, 0);
 	for (int i = 0; i < 8; i++)
-		code->bytes[6 + i] = (unsigned char)((uintptr_t)to >> (8 * i));
+		put_byte(code, (uintptr_t)to >> (8 * i));
 }
 
 const char *patch_entry(unsigned char *body, size_t size, long number,
@@ -335,18 +341,18 @@ const char *patch_entry(unsigned char *body, size_t size, long number,
 	return NULL;
 }
 
-/* Makes the site whose number is loaded at `at` go to the next stub, through
- * `hop` when that is not NULL.  The system call itself stays, for code that
- * jumps to it. */
-static const char *lead_to_stub(unsigned char *at, unsigned load, long number,
-				const void *hop, struct patch_code *code)
+/* Makes the site `code` go to the next stub, through `hop` when that is not
+ * NULL, and from there to behind its system call.  The call itself stays, for
+ * code that jumps to it. */
+static const char *lead_to_stub(struct patch_code *code,
+				const unsigned char *syscall_at, long number,
+				const void *hop)
 {
 	if (sites == PATCH_SITES)
 		return "there are too many";
-	code->at = at;
 	if (!put_near(code, hop != NULL ? hop : patch_stubs + STUB * sites))
 		return "it is too far away";
-	patch_back[sites] = (uintptr_t)at + load + SYSCALL;
+	patch_back[sites] = (uintptr_t)syscall_at + SYSCALL;
 	site_number[sites] = number;
 	sites++;
 	return NULL;
@@ -361,8 +367,174 @@ const char *patch_site(unsigned char *from, unsigned char *to, long number,
 	if (at == NULL)
 		return count == 0 ? "its code is not known"
 				  : "its code has several such calls";
-	return lead_to_stub(at, LOAD_NUMBER, number, NULL, code);
+	code->at = at;
+	return lead_to_stub(code, at + LOAD_NUMBER, number, NULL);
 }
+
+/* --- sites with moves in them --- */
+
+/* Is register `field` of a ModRM byte, with the bit of REX that extends it,
+ * rax? */
+static bool is_rax(unsigned field, unsigned extension)
+{
+	return (field & 7) == 0 && !extension;
+}
+
+/* mov, movsxd, add, or, and, sub, xor between two registers. */
+static bool moves_registers(unsigned char code)
+{
+	static const unsigned char known[] = {0x89, 0x8b, 0x63, 0x01, 0x03,
+					      0x09, 0x0b, 0x21, 0x23, 0x29,
+					      0x2b, 0x31, 0x33};
+
+	for (unsigned i = 0; i < sizeof(known); i++)
+		if (code == known[i])
+			return true;
+	return false;
+}
+
+/* Bytes behind the first of an instruction that has a number for a register
+ * that is not rax: its ModRM byte and the number; 0: it is something else. */
+static unsigned number_length(unsigned char code, unsigned modrm)
+{
+	switch (code) {
+	case 0x83: /* add, or, and, sub, xor; the others go by flags */
+		return 0x73 >> (modrm >> 3 & 7) & 1 ? 2 : 0;
+	case 0x81:
+		return 0x73 >> (modrm >> 3 & 7) & 1 ? 5 : 0;
+	case 0xc7: /* mov */
+		return (modrm >> 3 & 7) == 0 ? 5 : 0;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Bytes of the instruction at `at`, if it works on registers alone, none of
+ * them rax: it then does the same with another value in rax, and at another
+ * place.  0: it is something else.
+ */
+static unsigned move_length(const unsigned char *at, const unsigned char *to)
+{
+	unsigned rex = (*at & 0xf0) == 0x40 ? *at : 0;
+	unsigned before = rex != 0, modrm, rest;
+	unsigned char code;
+
+	if (to - at < 3)
+		return 0;
+	code = at[before];
+	modrm = at[before + 1];
+	/* mov of a number, its register in the instruction's first byte */
+	if ((code & 0xf8) == 0xb8 && !is_rax(code, rex & 1) && !(rex & 8))
+		return before + 5;
+	if (modrm >> 6 != 3 || is_rax(modrm, rex & 1))
+		return 0;
+	if (moves_registers(code))
+		return is_rax(modrm >> 3, rex & 4) ? 0 : before + 2;
+	rest = number_length(code, modrm);
+	return rest != 0 ? before + 1 + rest : 0;
+}
+
+static bool loads_number(const unsigned char *at, const unsigned char *to,
+			 long number)
+{
+	const char load[LOAD_NUMBER] = {(char)0xb8, (char)number,
+					(char)(number >> 8), 0, 0};
+
+	return to - at >= SITE && is_at(at, load, LOAD_NUMBER);
+}
+
+/* The system call of the site whose number is loaded at `at`; NULL: it is
+ * none. */
+static unsigned char *site_end(unsigned char *at, const unsigned char *to,
+			       long number)
+{
+	unsigned length = LOAD_NUMBER;
+
+	if (!loads_number(at, to, number))
+		return NULL;
+	for (at += length; length != 0 && to - at >= SYSCALL; at += length) {
+		if (is_at(at, "\x0f\x05", SYSCALL))
+			return at;
+		length = move_length(at, to);
+	}
+	return NULL;
+}
+
+static int32_t number_at(const unsigned char *at)
+{
+	return (int32_t)(at[0] | at[1] << 8 | at[2] << 16 |
+			 (uint32_t)at[3] << 24);
+}
+
+/* Could any bytes of the function jump into (from, to)?  Yes, too, when they
+ * only look like it. */
+static bool is_jumped_into(const unsigned char *body, const unsigned char *end,
+			   const unsigned char *from, const unsigned char *to)
+{
+	for (; end - body >= 2; body++) {
+		const unsigned char *target = NULL;
+
+		if (body[0] == 0xeb || (body[0] & 0xf0) == 0x70)
+			target = body + 2 + (signed char)body[1];
+		else if (body[0] == 0xe9 && end - body >= JUMP_NEAR)
+			target = body + JUMP_NEAR + number_at(body + 1);
+		else if (body[0] == 0x0f && (body[1] & 0xf0) == 0x80 &&
+			 end - body >= JUMP_NEAR + 1)
+			target = body + JUMP_NEAR + 1 + number_at(body + 2);
+		if (target != NULL && target > from && target < to)
+			return true;
+	}
+	return false;
+}
+
+/* The moves keep their order and come first; the number is loaded last, by
+ * the stub. */
+static const char *keep_moves(unsigned char *at, const unsigned char *call,
+			      long number, struct patch_code *code)
+{
+	const unsigned char *move = at + LOAD_NUMBER;
+
+	if (call - move > PATCH_BYTES - JUMP_NEAR)
+		return "its code is not known";
+	code->at = at;
+	while (move < call)
+		put_byte(code, *move++);
+	return lead_to_stub(code, call, number, NULL);
+}
+
+bool patch_is_foreign(const unsigned char *body)
+{
+	return is_foreign(is_at(body, "\xf3\x0f\x1e\xfa", LANDING_PAD)
+				  ? body + LANDING_PAD
+				  : body);
+}
+
+const char *patch_inner_site(unsigned char *from, unsigned char *to,
+			     long number, struct patch_code *code)
+{
+	unsigned char *found = NULL, *call = NULL;
+	bool is_loaded = false;
+
+	for (unsigned char *at = from; at < to; at++) {
+		unsigned char *end = site_end(at, to, number);
+
+		is_loaded |= loads_number(at, to, number);
+		if (end == NULL)
+			continue;
+		if (found != NULL)
+			return "its code has several such calls";
+		found = at;
+		call = end;
+	}
+	if (!is_loaded)
+		return patch_no_call;
+	if (found == NULL || is_jumped_into(from, to, found, call))
+		return "its code is not known";
+	return keep_moves(found, call, number, code);
+}
+
+/* --- hooks=all --- */
 
 const char *patch_syscall_entry(unsigned char *body, size_t size,
 				struct patch_code *code)
@@ -404,8 +576,7 @@ static unsigned load_before(const unsigned char *at, const unsigned char *to,
 	}
 	if (load == 0)
 		return 0;
-	*number = at[operand] | at[operand + 1] << 8 | at[operand + 2] << 16 |
-		  (long)at[operand + 3] << 24;
+	*number = (uint32_t)number_at(at + operand);
 	return wrap_op(*number) == OP_COUNT ? 0 : load;
 }
 
@@ -432,7 +603,8 @@ unsigned char *patch_inline(unsigned char *from, unsigned char *to,
 		if (load == 0)
 			continue;
 		put_far(&jump, patch_stubs + STUB * sites);
-		if (lead_to_stub(from, load, number, hop, code) != NULL)
+		code->at = from;
+		if (lead_to_stub(code, from + load, number, hop) != NULL)
 			return NULL;
 		for (unsigned i = 0; i < jump.length; i++)
 			hop[i] = jump.bytes[i];
@@ -440,6 +612,11 @@ unsigned char *patch_inline(unsigned char *from, unsigned char *to,
 		return from + load;
 	}
 	return NULL;
+}
+
+enum patch_way patch_way(void)
+{
+	return PATCH_IN_PLACE_FIRST; /* the quickest */
 }
 
 void patch_flush(const struct patch_code *code)

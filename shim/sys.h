@@ -8,11 +8,10 @@
 #ifndef MMGATE_SYS_H
 #define MMGATE_SYS_H
 
-#include <asm/unistd.h>
-#include <linux/stat.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #if defined(__x86_64__) && !defined(__ILP32__)
 
@@ -136,13 +135,24 @@ static inline long sys_pkey_mprotect(const void *addr, size_t length, int prot,
 
 /* What the library needs for itself. */
 
-/* Which file this is, and its links; `path` may be empty, for `fd` itself. */
-static inline long sys_statx(int fd, const char *path, struct statx *about)
-{
-	enum { EMPTY_PATH = 0x1000 };
+/* What statx tells; not every libc has the kernel's headers. */
+struct sys_statx {
+	uint32_t mask, block_size;
+	uint64_t attributes;
+	uint32_t links, owner, group;
+	uint16_t mode, unused;
+	uint64_t inode, rest[11];
+	uint32_t of_special[2], device_major, device_minor;
+	uint64_t more[14];
+};
 
-	return sys_call6(__NR_statx, fd, (long)path, EMPTY_PATH,
-			 STATX_INO | STATX_NLINK, (long)about, 0);
+/* Which file this is, and its links; `path` may be empty, for `fd` itself. */
+static inline long sys_statx(int fd, const char *path, struct sys_statx *about)
+{
+	enum { EMPTY_PATH = 0x1000, LINKS = 4, INODE = 0x100 };
+
+	return sys_call6(__NR_statx, fd, (long)path, EMPTY_PATH, LINKS | INODE,
+			 (long)about, 0);
 }
 
 struct sys_timespec {

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libc: what a process's start looks like under one libc or the other.
+ *
+ * libc_glibc.c or libc_musl.c, as the library is built for.  For the
+ * constructor only.
+ */
+#ifndef MMGATE_LIBC_H
+#define MMGATE_LIBC_H
+
+#include <elf.h>
+#include <stdbool.h>
+
+#include "elf.h"
+
+/* The environment; argument: the constructor's third. */
+char **libc_environment(char **argument);
+
+/* The auxiliary vector, or what the library asks of it. */
+const Elf64_auxv_t *libc_auxv(char **environment);
+
+/* libc's image; headers, count: the program's own.  loader: the image at
+ * AT_BASE. */
+bool libc_find(const Elf64_Phdr *headers, unsigned long count,
+	       const void *loader, struct elf_image *image);
+
+/* Has `handler` called in each child that libc's fork() makes.  False: this
+ * libc cannot. */
+bool libc_at_fork(const struct elf_image *libc, void (*handler)(void));
+
+#endif

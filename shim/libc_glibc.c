@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "libc.h"
+
+#include <stddef.h>
+
+#include "poison.h"
+
+/* The constructor runs before libc's own: there is nothing to ask yet. */
+char **libc_environment(char **argument)
+{
+	return argument;
+}
+
+const Elf64_auxv_t *libc_auxv(char **environment)
+{
+	while (*environment != NULL)
+		environment++;
+	return (const void *)(environment + 1);
+}
+
+bool libc_find(const Elf64_Phdr *headers, unsigned long count,
+	       const void *loader, struct elf_image *image)
+{
+	(void)loader;
+	return elf_find(headers, count, "libc.so.6", image);
+}
+
+bool libc_at_fork(const struct elf_image *libc, void (*handler)(void))
+{
+	int (*add)(void (*before)(void), void (*parent)(void),
+		   void (*child)(void), void *library) =
+		elf_symbol(libc, "__register_atfork", NULL);
+
+	return add != NULL && add(NULL, NULL, handler, NULL) == 0;
+}
