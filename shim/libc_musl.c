@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libc_musl: constructors get no arguments, libc is ready before them, and one
+ * image is libc and the loader.
+ */
+#include "libc.h"
+
+#include <stddef.h>
+#include <sys/auxv.h>
+
+#include "poison.h"
+
+extern char **__environ; /* in no header */
+
+/* What the library asks for. */
+static Elf64_auxv_t vector[] = {
+	{.a_type = AT_BASE},         {.a_type = AT_EXECFN},
+	{.a_type = AT_PAGESZ},       {.a_type = AT_PHDR},
+	{.a_type = AT_PHNUM},        {.a_type = AT_SECURE},
+	{.a_type = AT_SYSINFO_EHDR}, {.a_type = AT_NULL},
+};
+
+char **libc_environment(char **argument)
+{
+	(void)argument;
+	return __environ;
+}
+
+/* Not behind the environment: an earlier constructor may have moved that. */
+const Elf64_auxv_t *libc_auxv(char **environment)
+{
+	(void)environment;
+	for (Elf64_auxv_t *v = vector; v->a_type != AT_NULL; v++)
+		v->a_un.a_val = getauxval(v->a_type);
+	return vector;
+}
+
+bool libc_find(const Elf64_Phdr *headers, unsigned long count,
+	       const void *loader, struct elf_image *image)
+{
+	(void)headers;
+	(void)count;
+	return loader != NULL && elf_read(loader, image) &&
+	       elf_symbol(image, "mmap", NULL) != NULL;
+}
+
+bool libc_at_fork(const struct elf_image *libc, void (*handler)(void))
+{
+	int (*add)(void (*before)(void), void (*parent)(void),
+		   void (*child)(void)) =
+		elf_symbol(libc, "pthread_atfork", NULL);
+
+	return add != NULL && add(NULL, NULL, handler) == 0;
+}
