@@ -40,6 +40,16 @@ static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
 	return 0;
 }
 
+/* A trusted copy of the library in a setuid program: the environment is not
+ * its owner's word. */
+static bool is_secure(const Elf64_auxv_t *auxv)
+{
+	for (; auxv->a_type != AT_NULL; auxv++)
+		if (auxv->a_type == AT_SECURE)
+			return auxv->a_un.a_val != 0;
+	return true; /* not said: better not */
+}
+
 static const char *env_value(char **env, const char *name)
 {
 	for (; *env != NULL; env++) {
@@ -142,12 +152,8 @@ static bool is_started_one(char **env)
 	return text_parse_u64(pid, text_len(pid), &n) == 0 && n == sys_getpid();
 }
 
-static bool is_followed(char **env, const Elf64_auxv_t *auxv)
+static bool is_followed(char **env)
 {
-	/* A trusted copy of the library in a setuid program: the environment
-	 * is not its owner's word. */
-	if (auxv_value(auxv, AT_SECURE) != 0)
-		return false;
 	if (!knobs_select(&knobs, base_name(exe)))
 		return false;
 	return knobs.follow != FOLLOW_NONE || is_started_one(env);
@@ -320,6 +326,8 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 
 	(void)argc;
 	(void)argv;
+	if (is_secure(auxv))
+		return;
 	read_settings(env);
 	keep_log_path();
 	read_names(auxv);
@@ -328,7 +336,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		diag_line("this kernel cannot wipe memory in a forked child "
 			  "(Linux 4.14 can): calls pass, nothing is recorded");
 	else
-		followed = is_followed(env, auxv);
+		followed = is_followed(env);
 	if (!followed || (knobs.lock == LOCK_none && knobs.log == NULL))
 		return; /* nothing to do: pass */
 	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR),

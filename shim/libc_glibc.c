@@ -15,7 +15,10 @@ const Elf64_auxv_t *libc_auxv(char **environment)
 {
 	while (*environment != NULL)
 		environment++;
-	return (const void *)(environment + 1);
+	/* A loader that took variables away left more than one NULL. */
+	while (*environment == NULL)
+		environment++;
+	return (const void *)environment;
 }
 
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,

@@ -549,6 +549,39 @@ raised() {
 	done
 }
 
+@test "a copy that a setuid program does load is passive" {
+	raised mapper2 "$SUBJECTS/mapper"
+	unshare -m true 2>/dev/null || skip 'may not mount here'
+	# In the system's own directory and setuid itself, as the loader wants.
+	mkdir lib
+	cp "$LIBRARY" lib/
+	chmod 4755 lib/libmmgate.so
+	mkdir -m 777 "$LOGS"
+	cat >trusted <<-'EOS'
+		mount -t overlay -o "lowerdir=$PWD/lib:/usr/lib" mmgate \
+			/usr/lib || exit 77
+		export LD_PRELOAD=libmmgate.so MMGATE_HOOKS=symbols
+		export MMGATE_LOG=$1
+		shift
+		exec "$@"
+	EOS
+	run unshare -m sh trusted "$LOGS" "$SUBJECTS/mapper" -n 10
+	[ "$status" != 77 ] || skip 'no overlay mounts here'
+	run -0 counts_of mapper mmap
+	equal "$output" '[10]' 'without setuid'
+	rm -f "$LOGS"/*
+	raised cat2 "$(type -P cat)"
+	run -0 unshare -m sh trusted "$LOGS" ./cat2 /proc/self/maps
+	contains "$output" libmmgate.so
+	run -0 --separate-stderr unshare -m sh trusted "$LOGS" ./mapper2 -n 10
+	equal "$output" "$("$SUBJECTS/mapper" -n 10)"
+	# Not even a bad value is worth a word.
+	run -0 --separate-stderr env MMGATE_LOCK=mutexx \
+		unshare -m sh trusted "$LOGS" ./mapper2 -n 10
+	equal "$stderr" '' stderr
+	equal "$(ls -A "$LOGS")" ''
+}
+
 # --- programs of the other class, and those that look into others ---
 
 # 32 bits without 32-bit headers: libc's calls are declared here.
