@@ -64,6 +64,8 @@ static void store(uint64_t *p, uint64_t n)
 static const char *reason(long error)
 {
 	switch (-error) {
+	case 0:
+		return "";
 	case ENOENT:
 		return "no such directory";
 	case ENOTDIR:
@@ -212,8 +214,18 @@ static long dir_begin(int fd)
 	long error = sys_ftruncate(fd, sizeof(struct record_dir));
 
 	if (error == 0)
-		error = sys_write(fd, &first, sizeof(first));
+		error = sys_pwrite(fd, &first, sizeof(first), 0);
 	return error < 0 ? error : 0;
+}
+
+/* Sized but not written: by a process that is at it, or had no room. */
+static bool is_begun(int fd, const uint64_t first[2])
+{
+	enum { FROM_END = 2 };
+
+	return first[0] == 0 && first[1] == 0 &&
+	       sys_call3(__NR_lseek, fd, 0, FROM_END) ==
+		       sizeof(struct record_dir);
 }
 
 /* Its first bytes say what it is; an empty one is made ours. */
@@ -222,7 +234,7 @@ static long dir_check(int fd)
 	uint64_t first[2];
 	long n = sys_read(fd, first, sizeof(first));
 
-	if (n == 0)
+	if (n == 0 || (n == sizeof(first) && is_begun(fd, first)))
 		return dir_begin(fd);
 	return n == sizeof(first) && dir_is_sound(first) ? 0 : -EINVAL;
 }
@@ -484,8 +496,8 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 	}
 	error = dir_open(knobs->log);
 	if (error == -EINVAL)
-		return give_up(why,
-			       "its " RECORD_DIR_NAME " is not ours: ", error);
+		return give_up(why, "its " RECORD_DIR_NAME " is not mmgate's",
+			       0);
 	if (error != 0)
 		return give_up(why, "", error);
 	self.total = knobs->log_total;

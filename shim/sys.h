@@ -216,6 +216,13 @@ static inline long sys_write(int fd, const void *buffer, size_t size)
 	return sys_call3(__NR_write, fd, (long)buffer, (long)size);
 }
 
+static inline long sys_pwrite(int fd, const void *buffer, size_t size,
+			      uint64_t at)
+{
+	return sys_call6(__NR_pwrite64, fd, (long)buffer, (long)size, (long)at,
+			 0, 0);
+}
+
 static inline long sys_ftruncate(int fd, uint64_t size)
 {
 	return sys_call3(__NR_ftruncate, fd, (long)size, 0);

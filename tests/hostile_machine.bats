@@ -1,0 +1,153 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A machine that has no room, no rights or no time: the program does not
+# notice, and what was not recorded is said in one line.
+#
+# log.bats has the plain cases: a small tmpfs, limits on files, descriptors,
+# locked memory and address space at the start, a log that is unlinked or moved.
+#
+# What has no test here, and why:
+#   steps of the clock        deadlines and times come from CLOCK_MONOTONIC and
+#                             the time-stamp counter, which no step reaches;
+#                             CLOCK_REALTIME only names the log and dates it
+#   rdtsc made deadly (prctl PR_SET_TSC) before a program starts: glibc's loader
+#                             reads the counter itself, and so does the vDSO
+#   9p, NFS, ceph             need a server; what matters of them, no fallocate,
+#                             is simulated
+#   kernels before 5.14, 4.14 and 4.11: simulated, their calls are refused
+
+load helpers
+
+PATH=$PATH:/usr/sbin:/sbin
+
+setup() {
+	new_logs
+	mkdir "$LOGS"
+	DISK=$BATS_TEST_TMPDIR/disk
+	PLAIN=$("$SUBJECTS/mapper" -t 4 -n 400)
+	child=
+}
+
+teardown() {
+	if [ -n "$child" ]; then
+		kill -KILL "$child" 2>/dev/null || :
+	fi
+	if [ -d "$DISK" ]; then
+		umount "$DISK" 2>/dev/null || :
+	fi
+}
+
+# logged CMD...: under a lock, with a log in $LOGS
+logged() {
+	env LD_PRELOAD="$LIBRARY" MMGATE_LOCK=mutex MMGATE_LOG="$LOGS" "$@"
+}
+
+# poor WHAT... -- CMD...: the same on a system that lacks WHAT (see deny.c)
+poor() {
+	local what=()
+
+	while [ "$1" != -- ]; do
+		what+=("$1")
+		shift
+	done
+	shift
+	"$SUBJECTS/deny" "${what[@]}" -- env LD_PRELOAD="$LIBRARY" \
+		MMGATE_LOCK=mutex MMGATE_LOG="$LOGS" "$@"
+}
+
+# unharmed CMD...: prints and ends as PLAIN did; its stderr is in $stderr
+unharmed() {
+	run -0 --separate-stderr "$@"
+	equal "$output" "$PLAIN" 'output'
+}
+
+# one_line PART: that is all that was said
+one_line() {
+	equal "${#stderr_lines[@]}" 1 'lines on stderr'
+	contains "$stderr" "$1"
+}
+
+# A memory file system in $DISK, for the logs.
+memory_disk() { # TYPE [OPTIONS]
+	is_root || skip 'needs root, to mount a file system'
+	mkdir -p "$DISK"
+	mount -t "$1" -o "${2:-rw}" mmgate "$DISK" || skip "cannot mount $1 here"
+	LOGS=$DISK
+}
+
+# One in a file.
+disk() { # TYPE SIZE
+	is_root || skip 'needs root, to mount a file system'
+	need "mkfs.$1"
+	mkdir -p "$DISK"
+	truncate -s "$2" "$DISK.img"
+	"mkfs.$1" -q "$DISK.img" >/dev/null 2>&1
+	mount -o loop -t "$1" "$DISK.img" "$DISK" ||
+		skip "cannot mount $1 from a file here"
+	LOGS=$DISK
+}
+
+# Takes what room there is in $DISK.
+fill() {
+	head -c 1G /dev/zero >"$DISK/fill" 2>/dev/null || :
+	head -c 1M /dev/zero >"$DISK/rest" 2>/dev/null || :
+}
+
+# Starts the subject and leaves it waiting after its first half.
+start_half() { # CMD...
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	"$@" "$SUBJECTS/mapper" -t 4 -n 400 -p <"$BATS_TEST_TMPDIR/go" \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	child=$!
+	exec 9>"$BATS_TEST_TMPDIR/go"
+	eventually grep -q half "$BATS_TEST_TMPDIR/out"
+}
+
+finish_half() {
+	echo >&9
+	exec 9>&-
+	wait "$child"
+	child=
+	equal "$(cat "$BATS_TEST_TMPDIR/out")" "half
+$PLAIN"
+	equal "$(cat "$BATS_TEST_TMPDIR/err")" '' stderr
+}
+
+# As a user without rights, who can read the build.
+as_nobody() {
+	setpriv --reuid 65534 --clear-groups --bounding-set=-all \
+		--inh-caps=-all "$@"
+}
+
+be_nobody() {
+	is_root || skip 'needs root, to become another user'
+	need setpriv
+	as_nobody "$SUBJECTS/mapper" -n 1 >/dev/null 2>&1 ||
+		skip 'another user cannot read the build'
+	chmod 777 "$BATS_TEST_TMPDIR" "$LOGS"
+}
+
+counts() { # of mmap, mprotect and munmap by mapper
+	report '[[e["calls"][n]["count"] for n in ("mmap", "mprotect",
+		"munmap")] for e in p if e["image"] == "mapper"]'
+}
+
+@test "a disk that is full at the start is said, and used once it has room" {
+	memory_disk tmpfs size=64k
+	fill
+	for _ in 1 2; do
+		unharmed logged "$SUBJECTS/mapper" -t 4 -n 400
+		one_line 'no space left'
+	done
+	rm "$DISK/fill" "$DISK/rest"
+	mount -o remount,size=10m "$DISK"
+	unharmed logged env MMGATE_HOOKS=symbols "$SUBJECTS/mapper" -t 4 -n 400
+	equal "$stderr" '' stderr
+	run -0 counts
+	equal "$output" '[[1600, 1600, 1600]]'
+	# What somebody else put there is left as it is.
+	echo mine >"$DISK/run.info"
+	unharmed logged "$SUBJECTS/mapper" -t 4 -n 400
+	one_line "its run.info is not mmgate's"
+	equal "$(cat "$DISK/run.info")" mine
+}
