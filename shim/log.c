@@ -86,6 +86,8 @@ static const char *reason(long error)
 		return "a symbolic link is in the way";
 	case ENOMEM:
 		return "no memory";
+	case EOPNOTSUPP: /* of allocate() */
+		return "this kernel and file system cannot set space aside";
 	default:
 		return "the system refused";
 	}
@@ -325,6 +327,20 @@ static long populate(uint64_t from, uint64_t bytes)
 			   MADV_POPULATE_WRITE);
 }
 
+/* For an old kernel: memory for the whole file. */
+static long allocate(int fd, uint64_t bytes, uint64_t reserved)
+{
+	long error;
+
+	if (!reserve(bytes - reserved))
+		return -EDQUOT;
+	error = sys_fallocate(fd, 0, 0, bytes);
+	if (error != 0)
+		add(&self.dir->allocated, reserved - bytes);
+	self.all_there = error == 0;
+	return error;
+}
+
 /* Sizes and maps the file.  On an old kernel everything is allocated now. */
 static long map(int fd, uint64_t first)
 {
@@ -341,11 +357,8 @@ static long map(int fd, uint64_t first)
 	/* Without it a fault reads ahead, megabytes of holes on some disks. */
 	sys_madvise(self.base, bytes, MADV_RANDOM);
 	error = populate(0, first);
-	if (error == -EINVAL) {
-		error = reserve(bytes - first) ? sys_fallocate(fd, 0, 0, bytes)
-					       : -ENOSPC;
-		self.all_there = error == 0;
-	}
+	if (error == -EINVAL)
+		error = allocate(fd, bytes, first);
 	if (error != 0)
 		sys_munmap(self.base, bytes);
 	return error;
