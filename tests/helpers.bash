@@ -123,6 +123,19 @@ is_root() {
 	[ "$(id -u)" = 0 ]
 }
 
+# be_nobody DIRECTORY...: from here on "${NOBODY[@]}" CMD... runs CMD as a user
+# without rights, who may write to each DIRECTORY of the test's.
+be_nobody() {
+	NOBODY=()
+	is_root || return 0
+	need setpriv
+	NOBODY=(setpriv --reuid 65534 --regid 65534 --clear-groups
+		--bounding-set=-all --inh-caps=-all)
+	"${NOBODY[@]}" test -r "$LIBRARY" || skip 'nobody cannot read the build'
+	chmod a+x "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR/.." "$BATS_TEST_TMPDIR"
+	chmod 777 "$@"
+}
+
 need() {
 	command -v "$1" >/dev/null || skip "no $1 here"
 }

@@ -113,20 +113,6 @@ $PLAIN"
 	equal "$(cat "$BATS_TEST_TMPDIR/err")" '' stderr
 }
 
-# As a user without rights, who can read the build.
-as_nobody() {
-	setpriv --reuid 65534 --clear-groups --bounding-set=-all \
-		--inh-caps=-all "$@"
-}
-
-be_nobody() {
-	is_root || skip 'needs root, to become another user'
-	need setpriv
-	as_nobody "$SUBJECTS/mapper" -n 1 >/dev/null 2>&1 ||
-		skip 'another user cannot read the build'
-	chmod 777 "$BATS_TEST_TMPDIR" "$LOGS"
-}
-
 # The munmap calls of the subject, which libc makes none of.
 unmaps() {
 	report '" ".join(str(e["calls"]["munmap"]["count"]) for e in p
@@ -191,4 +177,29 @@ unmaps() {
 	LOGS=$BATS_TEST_TMPDIR/logs
 	unharmed poor populate fallocate -- "$SUBJECTS/mapper" -t 4 -n 400
 	one_line 'cannot set space aside'
+}
+
+# 64 KiB is what Linux before 5.16 gives every user.
+@test "a user who may lock little memory has a log, and may lock as much as without" {
+	be_nobody "$LOGS"
+	limited() { # KIB CMD...
+		local kib=$1
+
+		shift
+		bash -c 'ulimit -l "$1" && shift && exec "$@"' limit "$kib" \
+			"${NOBODY[@]}" "$@"
+	}
+	for kib in 0 64 512 2048 4096 8192; do
+		rm -f "$LOGS"/*
+		unharmed limited $kib env LD_PRELOAD="$LIBRARY" \
+			MMGATE_LOG="$LOGS" "$SUBJECTS/mapper" -t 4 -n 400
+		equal "$stderr" '' "stderr with $kib KiB"
+		run -0 unmaps
+		equal "$output" 1600
+		run -0 limited $kib "$SUBJECTS/lock_memory"
+		without=$output
+		run -0 limited $kib env LD_PRELOAD="$LIBRARY" \
+			MMGATE_LOG="$LOGS" "$SUBJECTS/lock_memory"
+		equal "$output" "$without" "with $kib KiB"
+	done
 }
