@@ -493,6 +493,18 @@ static void set_up(const struct log_about *about)
 		self.libc.inode = 0;
 }
 
+static bool is_fit(const char *directory, struct text *why)
+{
+	const char *name = record_unfit(sys_file_system(directory));
+
+	if (name == NULL)
+		return true;
+	text_put(why, "it is on ");
+	text_put(why, name);
+	text_put(why, ", where a full disk would end the program");
+	return false;
+}
+
 bool log_open(const struct knobs *knobs, const struct log_about *about,
 	      struct text *why)
 {
@@ -503,6 +515,8 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 	long error;
 
 	log_forget();
+	if (!is_fit(knobs->log, why))
+		return false;
 	lay_out(bytes, knobs->events != EVENTS_OFF);
 	explain_limit(bytes, because);
 	if (bytes < scratch.layout.rings_at) {

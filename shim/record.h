@@ -255,6 +255,28 @@ struct record_header {
 };
 
 /*
+ * A log is stored to through a mapping.  These file systems may need new space
+ * for a page that has some, each time after it was written back; where there
+ * is none left the store ends the program by SIGBUS.  So they hold no log.
+ * Their name by their number (of statfs), or NULL.
+ */
+static inline const char *record_unfit(uint32_t type)
+{
+	switch (type) {
+	case 0x9123683e:
+		return "btrfs";
+	case 0xca451a4e:
+		return "bcachefs";
+	case 0x2fc12fc1:
+		return "zfs";
+	case 0x3434:
+		return "nilfs2";
+	default:
+		return NULL;
+	}
+}
+
+/*
  * RECORD_DIR_NAME: one page that every process of a directory shares.
  * `run` makes it (a bare library does when it finds none), counts allocated
  * bytes in it and, at the end, adds what it knows of the whole run.

@@ -155,6 +155,17 @@ static inline long sys_statx(int fd, const char *path, struct sys_statx *about)
 			 (long)about, 0);
 }
 
+/* The number of the file system that `path` is on, 0 when there is no telling.
+ */
+static inline uint32_t sys_file_system(const char *path)
+{
+	uint64_t about[32] = {0}; /* struct statfs; its type comes first */
+
+	return sys_call3(__NR_statfs, (long)path, (long)about, 0) == 0
+		       ? (uint32_t)about[0]
+		       : 0;
+}
+
 struct sys_timespec {
 	int64_t seconds;
 	int64_t ns;

@@ -203,3 +203,35 @@ unmaps() {
 		equal "$output" "$without" "with $kib KiB"
 	done
 }
+
+# What is stored after it was written back may need new room on some.
+@test "a disk that fills up while the program runs does no harm" {
+	for type in ext4 xfs; do
+		disk $type 320M
+		start_half logged
+		sync -f "$DISK/run.info"
+		fill
+		sync -f "$DISK/run.info"
+		finish_half
+		run -0 unmaps
+		equal "$output" 1600 "$type"
+		umount "$DISK"
+		rm "$BATS_TEST_TMPDIR/go" "$DISK.img"
+	done
+}
+
+@test "a file system that may have no room for a later store holds no log" {
+	disk btrfs 128M
+	unharmed logged "$SUBJECTS/mapper" -t 4 -n 400
+	one_line 'it is on btrfs, where a full disk would end the program'
+	equal "$(ls "$DISK")" ''
+	# run refuses before it starts anything, also to make a directory.
+	for dir in "$DISK" "$DISK/new"; do
+		run -2 --separate-stderr mmgate run -o "$dir" -- \
+			"$SUBJECTS/mapper" -t 4 -n 400
+		equal "$output" '' output
+		one_line 'is on btrfs'
+		contains "$stderr" /dev/shm
+		equal "$(ls "$DISK")" ''
+	done
+}

@@ -253,13 +253,23 @@ static void check_present(struct rundir *dir, int fd)
 	}
 }
 
-static bool is_on_disk(const char *path)
+/* What it lies on, which is there: `where`. */
+static void check_file_system(struct rundir *dir, const char *where)
 {
 	const unsigned tmpfs = 0x01021994, ramfs = 0x858458f6;
+	const char *unfit;
 	struct statfs st;
 
-	return statfs(path, &st) == 0 && (unsigned)st.f_type != tmpfs &&
-	       (unsigned)st.f_type != ramfs;
+	if (statfs(where, &st) != 0)
+		return;
+	unfit = record_unfit((uint32_t)st.f_type);
+	if (unfit != NULL)
+		die(EXIT_USAGE,
+		    "%s is on %s, where a full disk would end the program; "
+		    "give another -o, such as /dev/shm/NAME",
+		    dir->path, unfit);
+	dir->on_disk =
+		(unsigned)st.f_type != tmpfs && (unsigned)st.f_type != ramfs;
 }
 
 void rundir_check(struct rundir *dir, const char *path)
@@ -274,14 +284,14 @@ void rundir_check(struct rundir *dir, const char *path)
 	if (fd != -1) {
 		check_present(dir, fd);
 		close(fd);
-		dir->on_disk = is_on_disk(dir->path);
+		check_file_system(dir, dir->path);
 		return;
 	}
 	if (errno != ENOENT)
 		die_errno(EXIT_USAGE, "cannot use %s for the logs", dir->path);
 	need_writable_parent(dir->path);
 	parent = real_parent(dir->path);
-	dir->on_disk = is_on_disk(parent);
+	check_file_system(dir, parent);
 	dir->state = RUNDIR_NEW;
 	free(parent);
 }
