@@ -234,12 +234,23 @@ static always_inline uint64_t stamp_after(void)
 	return log_is_open() ? clock_ticks_after() : 0;
 }
 
+/* The wait ended long after its time: the process was stopped, by a debugger
+ * or a signal, and its holder with it. */
+static bool was_stopped(const struct lock_wait *wait)
+{
+	return clock_monotonic() > wait->deadline_ns + config.max_wait_ns / 4;
+}
+
 /* Waits for the lock; false: goes on without it. */
 static bool wait_for(struct lock *lock, struct gate_span *span, uint64_t state)
 {
 	struct lock_wait wait = {.limit_ns = config.max_wait_ns};
 	int error = config.kind->acquire(lock, &wait);
 
+	if (error == -ETIMEDOUT && was_stopped(&wait)) {
+		wait.deadline_ns = 0;
+		error = config.kind->acquire(lock, &wait);
+	}
 	span->wake = wait.wake;
 	if (error == -ETIMEDOUT)
 		open_gate(state, stamp() - span->asked);

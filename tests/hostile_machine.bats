@@ -235,3 +235,94 @@ unmaps() {
 		equal "$(ls "$DISK")" ''
 	done
 }
+
+# in_state PID LETTER: as /proc has it
+in_state() {
+	grep -q "^State:.$2" "/proc/$1/status"
+}
+
+@test "a process that is stopped and continued works as before" {
+	run -0 "$SUBJECTS/mapper" -t 4 -n 8000
+	without=$output
+	while read -r lock; do
+		rm -f "$LOGS"/*
+		env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$lock" \
+			MMGATE_MAX_WAIT=20ms MMGATE_LOG="$LOGS" \
+			"$SUBJECTS/mapper" -t 4 -n 8000 \
+			>"$BATS_TEST_TMPDIR/out" 3>&- &
+		child=$!
+		for _ in 1 2 3 4 5; do
+			kill -STOP "$child" 2>/dev/null || break
+			eventually in_state "$child" '[TZ]'
+			sleep 0.05 # the stop, longer than MMGATE_MAX_WAIT
+			kill -CONT "$child"
+			sleep 0.05 # it runs
+		done
+		wait "$child"
+		child=
+		equal "$(cat "$BATS_TEST_TMPDIR/out")" "$without" "$lock"
+		run -0 unmaps
+		equal "$output" 32000 "$lock"
+	done < <(locks)
+}
+
+# Without the library the one in the kernel does not keep the others from work.
+try_holder() {
+	run "$SUBJECTS/holder"
+	[ "$status" != 77 ] || skip 'userfaultfd is not allowed here'
+	equal "$output" $'others are done\nheld: 1'
+}
+
+@test "a holder that stays in the kernel costs the others one longest wait" {
+	try_holder
+	while read -r lock; do
+		rm -f "$LOGS"/*
+		run -0 env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$lock" \
+			MMGATE_MAX_WAIT=500ms MMGATE_LOG="$LOGS" \
+			"$SUBJECTS/holder"
+		equal "$output" $'others are done\nheld: 1' "$lock"
+		run -0 report '(p[0]["gate_opened"],
+			c["madvise"]["kernel_ns"]["max"] // 500000000)'
+		equal "$output" '(1, 1)' "$lock"
+	done < <(excluding_locks)
+}
+
+# Threads of a process that sleep in futex.
+sleepers() {
+	grep -l "^$(sed -n 's/^#define __NR_futex \([0-9]*\)/\1/p' \
+		"$BATS_TEST_TMPDIR/numbers") " "/proc/$1"/task/*/syscall | wc -l
+}
+
+three_wait() {
+	[ "$(sleepers "$child")" = 3 ]
+}
+
+@test "the time that a process is stopped is nobody's wait for the lock" {
+	try_holder
+	need cc
+	echo '#include <asm/unistd.h>' | cc -E -dM -x c - \
+		>"$BATS_TEST_TMPDIR/numbers"
+	[ -r /proc/self/syscall ] || skip 'the kernel does not say where threads are'
+	while read -r lock; do
+		rm -f "$LOGS"/* "$BATS_TEST_TMPDIR/go"
+		mkfifo "$BATS_TEST_TMPDIR/go"
+		env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$lock" \
+			MMGATE_MAX_WAIT=2s MMGATE_LOG="$LOGS" \
+			"$SUBJECTS/holder" -p <"$BATS_TEST_TMPDIR/go" \
+			>"$BATS_TEST_TMPDIR/out" 3>&- &
+		child=$!
+		exec 9>"$BATS_TEST_TMPDIR/go"
+		eventually three_wait
+		kill -STOP "$child"
+		eventually in_state "$child" T
+		echo >&9
+		exec 9>&-
+		sleep 3 # the stop
+		kill -CONT "$child"
+		wait "$child"
+		child=
+		equal "$(cat "$BATS_TEST_TMPDIR/out")" $'held: 1\nothers are done'
+		run -0 report 'p[0]["gate_opened"]'
+		equal "$output" 0 "openings under $lock"
+	done < <(excluding_locks)
+}
