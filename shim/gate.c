@@ -165,6 +165,7 @@ static bool close_again(uint64_t state)
 		return false;
 	for (int i = 0; i < LOCK_STAMPS; i++)
 		atomic_store(&fresh->woken[i], 0);
+	atomic_store(&fresh->reserved, 0);
 	atomic_store(&fresh->word, 0);
 	atomic_store(&gate->state, next);
 	return true;

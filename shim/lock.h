@@ -26,8 +26,10 @@ enum { LOCK_LINE = 64, LOCK_STAMPS = 7 };
 /* One lock, in the page that fork wipes. */
 struct lock {
 	_Alignas(LOCK_LINE) _Atomic uint32_t word; /* its kind says */
+	/* A waiter starves: so many releases keep the lock for sleepers. */
+	_Alignas(LOCK_LINE) _Atomic uint32_t reserved;
 	/* When sleepers were woken, in ticks, 0 when claimed: wake_ns. */
-	_Alignas(LOCK_LINE) _Atomic uint64_t woken[LOCK_STAMPS];
+	_Atomic uint64_t woken[LOCK_STAMPS];
 };
 
 /* One thread's try to get it. */
@@ -37,6 +39,7 @@ struct lock_wait {
 	uint64_t wake;        /* out: ticks from the release that ended the
 			       * last sleep until this thread ran; 0: it did
 			       * not sleep */
+	bool starved;         /* asked for reservations; start with false */
 };
 
 struct lock_kind {
@@ -61,11 +64,22 @@ extern unsigned lock_cpus;
 
 /* Sleeps while the word is `seen`, until woken or the limit has passed.  0:
  * look again, the wake-up may have been meant for the lock; -ETIMEDOUT: no
- * wake-up was taken. */
+ * wake-up was taken.  A thread that comes back when a good part of its limit
+ * is gone asks for reservations. */
 int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait);
 
-/* Stamps the time and wakes one sleeper. */
-void lock_wake(struct lock *lock);
+/* The same for a newcomer that stands back while others are served: 0 after a
+ * while too, as the one that is served may be gone. */
+int lock_stand_back(struct lock *lock, uint32_t seen, struct lock_wait *wait);
+
+/* The wait is over, with the lock or without. */
+void lock_end_wait(struct lock *lock, const struct lock_wait *wait);
+
+/* For a holder: is the lock to be kept for those who sleep?  Counts. */
+bool lock_reserves(struct lock *lock);
+
+/* Stamps the time and wakes one sleeper; false: there was none. */
+bool lock_wake(struct lock *lock);
 
 /* Gives the lock up: whoever waits for it stops waiting.  Its holder, if it
  * lives, need not release it. */

@@ -5,19 +5,26 @@
  * word  0  free
  *       1  held, nobody sleeps
  *       2  held, somebody may sleep
+ *       3  free, reserved for those who sleep
  *       LOCK_ABANDONED  the gate's word: for good
  *
  * 0 -> 1  whoever comes, before any thread that was woken for it (stealing:
  *         no idle time between a release and the sleeper's start)
- * 0 -> 2  a waiter that slept: others may sleep still
+ * 0 -> 2  a waiter that slept: others may sleep still; 3 -> 2 the same
  * 1 -> 2  a waiter, before it sleeps
  * 1 -> 0  the holder
  * 2 -> 0  the holder; it then wakes one sleeper
+ * 2 -> 3  the holder while a waiter starves; the same.  Nobody steals then, and
+ *         the futex serves sleepers in their order.
+ * 3 -> 0  the same thread, when nobody slept after all
  *
  * So while somebody sleeps either the word is 2 and its holder will wake one,
  * or a woken thread is on its way to make it 2.  A waiter that times out takes
  * no wake-up with it (lock_sleep says so); one more look at the word then
  * covers a wake-up that was lost with a killed thread.
+ *
+ * Stealing alone lets one of 64 threads on 2 CPUs lose for more than a second,
+ * and a wait that long opens the gate; hence 3.
  */
 #include "lock.h"
 
@@ -25,7 +32,7 @@
 
 #include "poison.h"
 
-enum { FREE, HELD, CONTENDED };
+enum { FREE, HELD, CONTENDED, RESERVED };
 
 static bool change(struct lock *lock, uint32_t *from, uint32_t to)
 {
@@ -41,15 +48,24 @@ static bool take(struct lock *lock)
 	return change(lock, &seen, HELD);
 }
 
-static int acquire(struct lock *lock, struct lock_wait *wait)
+/* Takes the lock as `mine` if it is free, or reserved and the caller slept. */
+static bool get(struct lock *lock, uint32_t mine, uint32_t *seen)
 {
-	uint32_t mine = HELD;
+	*seen = FREE;
+	do {
+		if (change(lock, seen, mine))
+			return true;
+	} while (*seen == FREE || (*seen == RESERVED && mine == CONTENDED));
+	return false;
+}
+
+static int wait_and_get(struct lock *lock, struct lock_wait *wait)
+{
+	uint32_t mine = HELD, seen;
 	int error = 0;
 
 	for (;;) {
-		uint32_t seen = FREE;
-
-		if (change(lock, &seen, mine))
+		if (get(lock, mine, &seen))
 			return 0;
 		if (seen == LOCK_ABANDONED)
 			return -EOWNERDEAD;
@@ -57,18 +73,32 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 			return error;
 		if (seen == HELD && !change(lock, &seen, CONTENDED))
 			continue;
-		error = lock_sleep(lock, CONTENDED, wait);
+		error = seen == RESERVED ? lock_stand_back(lock, RESERVED, wait)
+					 : lock_sleep(lock, CONTENDED, wait);
 		mine = CONTENDED;
 	}
 }
 
+static int acquire(struct lock *lock, struct lock_wait *wait)
+{
+	int error = wait_and_get(lock, wait);
+
+	lock_end_wait(lock, wait);
+	return error;
+}
+
 static void release(struct lock *lock)
 {
-	uint32_t seen = HELD;
+	uint32_t seen = HELD, next;
 
-	if (change(lock, &seen, FREE))
+	if (change(lock, &seen, FREE) || seen != CONTENDED)
 		return;
-	if (seen == CONTENDED && change(lock, &seen, FREE))
+	next = lock_reserves(lock) ? RESERVED : FREE;
+	if (!change(lock, &seen, next) || lock_wake(lock) || next == FREE)
+		return;
+	/* Nobody slept, but a newcomer may stand back by now. */
+	seen = RESERVED;
+	if (change(lock, &seen, FREE))
 		lock_wake(lock);
 }
 

@@ -9,6 +9,14 @@
 
 #include "poison.h"
 
+enum {
+	/* Starved is who lost the lock again after this part of its limit. */
+	PATIENCE = 32,
+	/* Enough for all that sleep before it, or it asks again; few enough
+	 * for one that is torn away and never takes them back. */
+	RESERVATIONS = 256,
+};
+
 static const struct lock_kind *const kinds[] = {
 #define LOCK(name, help) &lock_##name,
 #include "locks.def"
@@ -87,13 +95,15 @@ static uint64_t claim_stamp(struct lock *lock, uint64_t asleep)
 	return oldest;
 }
 
-void lock_wake(struct lock *lock)
+bool lock_wake(struct lock *lock)
 {
 	uint64_t now = clock_ticks();
 
 	leave_stamp(lock, now);
-	if (sys_futex_wake(&lock->word, 1) != 1)
-		retract_stamp(lock, now);
+	if (sys_futex_wake(&lock->word, 1) == 1)
+		return true;
+	retract_stamp(lock, now);
+	return false;
 }
 
 void lock_abandon(struct lock *lock)
@@ -112,14 +122,15 @@ static uint64_t time_left(struct lock_wait *wait)
 	return now < wait->deadline_ns ? wait->deadline_ns - now : 0;
 }
 
-int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
+static int sleep_for(struct lock *lock, uint32_t seen, struct lock_wait *wait,
+		     uint64_t ns)
 {
-	uint64_t left = time_left(wait), asleep, stamp;
-	struct sys_timespec timeout = {(int64_t)(left / 1000000000),
-				       (int64_t)(left % 1000000000)};
+	struct sys_timespec timeout = {(int64_t)(ns / 1000000000),
+				       (int64_t)(ns % 1000000000)};
+	uint64_t asleep, stamp;
 	long result;
 
-	if (left == 0)
+	if (ns == 0)
 		return -ETIMEDOUT;
 	asleep = clock_ticks();
 	result = sys_futex_wait(&lock->word, seen, &timeout);
@@ -129,4 +140,39 @@ int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 			wait->wake = clock_ticks() - stamp;
 	}
 	return result == -ETIMEDOUT ? -ETIMEDOUT : 0;
+}
+
+int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
+{
+	uint64_t left = time_left(wait);
+
+	if (left < wait->limit_ns - wait->limit_ns / PATIENCE) {
+		wait->starved = true;
+		atomic_store(&lock->reserved, RESERVATIONS);
+	}
+	return sleep_for(lock, seen, wait, left);
+}
+
+int lock_stand_back(struct lock *lock, uint32_t seen, struct lock_wait *wait)
+{
+	uint64_t left = time_left(wait), brief = wait->limit_ns / PATIENCE;
+	int error = sleep_for(lock, seen, wait, left < brief ? left : brief);
+
+	return error == -ETIMEDOUT && brief < left ? 0 : error;
+}
+
+void lock_end_wait(struct lock *lock, const struct lock_wait *wait)
+{
+	if (wait->starved)
+		atomic_store(&lock->reserved, 0);
+}
+
+bool lock_reserves(struct lock *lock)
+{
+	uint32_t left = atomic_load(&lock->reserved);
+
+	/* A waiter that asks meanwhile may be forgotten: it asks again. */
+	if (left != 0)
+		atomic_store(&lock->reserved, left - 1);
+	return left != 0;
 }

@@ -84,14 +84,19 @@ check-models: $(model)/model_lock $(model)/model_gate check-promela
 
 # Abstract models, for spin(1): what each must report, and its settings.
 PROMELA := sound-plain sound-rounds sound-spin sound-timeouts sound-abandon \
-	flawed-wake flawed-look
+	sound-reserve sound-reserve-abandon flawed-wake flawed-look \
+	flawed-keep
 PROMELA_sound-plain := -DTHREADS=4 -DROUNDS=1
 PROMELA_sound-rounds := -DTHREADS=3 -DROUNDS=3
 PROMELA_sound-spin := -DTHREADS=3 -DSPIN
 PROMELA_sound-timeouts := -DTHREADS=3 -DTIME_OUTS=2
 PROMELA_sound-abandon := -DTHREADS=3 -DABANDON -DROUNDS=1 -DTIME_OUTS=2
+PROMELA_sound-reserve := -DTHREADS=3 -DROUNDS=2 -DRESERVE=1
+PROMELA_sound-reserve-abandon := -DTHREADS=3 -DROUNDS=1 -DRESERVE=2 \
+	-DABANDON -DTIME_OUTS=1
 PROMELA_flawed-wake := -DFLAW_WAKE
 PROMELA_flawed-look := -DFLAW_LOOK -DABANDON -DROUNDS=1 -DTIME_OUTS=1
+PROMELA_flawed-keep := -DFLAW_KEEP -DTHREADS=3 -DROUNDS=2 -DRESERVE=2
 
 check-promela:
 	@if command -v spin >/dev/null; then \

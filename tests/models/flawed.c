@@ -143,3 +143,23 @@ static int deaf_acquire(struct lock *lock, struct lock_wait *wait)
 }
 
 const struct lock_kind flawed_deaf = {"deaf", take, deaf_acquire, release};
+
+enum { RESERVED = CONTENDED + 1 };
+
+static int keep_acquire(struct lock *lock, struct lock_wait *wait)
+{
+	return lock_mutex.acquire(lock, wait);
+}
+
+static void keep_release(struct lock *lock)
+{
+	uint32_t seen = HELD;
+
+	if (atomic_compare_exchange_strong(&lock->word, &seen, FREE))
+		return;
+	if (atomic_compare_exchange_strong(
+		    &lock->word, &seen, lock_reserves(lock) ? RESERVED : FREE))
+		lock_wake(lock);
+}
+
+const struct lock_kind flawed_keep = {"keep", take, keep_acquire, keep_release};

@@ -23,6 +23,8 @@ FLAW(mark, "everybody sleeps and nobody will wake them")
 FLAW(hasty, "gave up on a free lock")
 /* Looks for abandonment after its sleep only. */
 FLAW(deaf, "asleep on an abandoned lock")
+/* Keeps the lock for sleepers though there were none. */
+FLAW(keep, "everybody sleeps and nobody will wake them")
 
 #undef FLAW
 #endif

@@ -9,6 +9,8 @@
  *   -DTIME_OUTS=n  so many sleeps end early, each at any moment
  *   -DABANDON      the lock is given up at any moment
  *   -DSPIN         looks at the word before it sleeps
+ *   -DRESERVE=n    so many releases keep the lock for those who sleep
+ *   -DFLAW_KEEP    negative control: also when nobody does
  *   -DFLAW_WAKE    negative control: wakes when nobody is said to sleep
  *   -DFLAW_LOOK    negative control: a waiter does not look at what it writes
  *                  CONTENDED over
@@ -23,20 +25,27 @@
 #define TIME_OUTS 0
 #endif
 
+#ifndef RESERVE
+#define RESERVE 0
+#endif
+
 #define FREE 0
 #define HELD 1
 #define CONTENDED 2
-#define ABANDONED 3
+#define RESERVED 3
+#define ABANDONED 4
 
 byte word;
 byte inside;
 byte time_outs = TIME_OUTS;
+byte reserve = RESERVE;
 bool given_up;
 bool asleep[THREADS];
 
 inline wake_one()
 {
 	atomic {
+		woke = true;
 		if
 		:: asleep[0] -> asleep[0] = false
 #if THREADS > 1
@@ -48,7 +57,7 @@ inline wake_one()
 #if THREADS > 3
 		:: asleep[3] -> asleep[3] = false
 #endif
-		:: else
+		:: else -> woke = false
 		fi
 	}
 }
@@ -89,7 +98,7 @@ inline lock_sleep()
 {
 	atomic {
 		if
-		:: word == CONTENDED -> asleep[me] = true
+		:: word == on -> asleep[me] = true
 		:: else
 		fi
 	};
@@ -107,9 +116,10 @@ inline lock_sleep()
 inline mark()
 {
 #ifdef FLAW_LOOK
-	atomic { word = CONTENDED; done = true }
+	atomic { word = CONTENDED; on = CONTENDED; done = true }
 #else
-	done = (seen == CONTENDED);
+	done = (seen == CONTENDED || seen == RESERVED);
+	on = (seen == RESERVED -> RESERVED : CONTENDED);
 	if
 	:: seen == HELD -> change(HELD, CONTENDED)
 	:: else
@@ -131,8 +141,14 @@ inline acquire()
 	:: else ->
 		change(FREE, mine);
 		if
+		:: !done && seen == RESERVED && mine == CONTENDED ->
+			change(RESERVED, CONTENDED)
+		:: else
+		fi;
+		if
 		:: done -> got = true; break
-		:: !done && (seen == ABANDONED || gone) -> break
+		:: !done && seen == FREE
+		:: !done && seen != FREE && (seen == ABANDONED || gone) -> break
 		:: else ->
 			mark();
 			if
@@ -143,6 +159,22 @@ inline acquire()
 	od
 }
 
+/* A newcomer may have stood back from a lock that was kept for nobody. */
+inline release_for_nobody()
+{
+	if
+#ifndef FLAW_KEEP
+	:: !woke && next == RESERVED ->
+		change(RESERVED, FREE);
+		if
+		:: done -> wake_one()
+		:: else
+		fi
+#endif
+	:: else
+	fi
+}
+
 inline release()
 {
 	change(HELD, FREE);
@@ -151,10 +183,12 @@ inline release()
 	:: done -> wake_one()
 #endif
 	:: !done && seen == CONTENDED ->
-		change(CONTENDED, FREE);
+		next = (reserve > 0 -> RESERVED : FREE);
+		reserve = (reserve > 0 -> reserve - 1 : 0);
+		change(CONTENDED, next);
 		if
 #ifndef FLAW_WAKE
-		:: done -> wake_one()
+		:: done -> wake_one(); release_for_nobody()
 #endif
 		:: else
 		fi
@@ -164,8 +198,8 @@ inline release()
 
 proctype thread(byte me)
 {
-	byte round, seen, mine, i;
-	bool got, gone, done;
+	byte round, seen, mine, on, next, i;
+	bool got, gone, done, woke;
 
 	do
 	:: round == ROUNDS -> break

@@ -24,11 +24,13 @@ static struct {
 
 static const struct lock_kind *kind;
 static int rounds;
-static int abandoner; /* the thread that gives the lock up, or -1 */
+static uint32_t reserved; /* at the start */
+static int abandoner;     /* the thread that gives the lock up, or -1 */
 
 static void reset(void)
 {
 	memset(&shared, 0, sizeof(shared));
+	shared.lock.reserved = reserved;
 }
 
 /* Does nobody but this thread do anything? */
@@ -117,33 +119,39 @@ static const struct {
 	const char *name;
 	int rounds;
 	bool abandon;
-	unsigned cpus; /* 1: spin does not spin, which saves states */
+	unsigned cpus;     /* 1: spin does not spin, which saves states */
+	uint32_t reserved; /* releases that keep the lock for sleepers */
 	struct model model;
 } scenarios[] = {
 	{"2 threads, 3 rounds",
 	 3,
 	 false,
 	 2,
+	 0,
 	 {.threads = 2, .at_rest = at_rest_without_faults}},
 	{"3 threads",
 	 1,
 	 false,
 	 2,
+	 0,
 	 {.threads = 3, .at_rest = at_rest_without_faults}},
 	{"3 threads, 2 rounds",
 	 2,
 	 false,
 	 1,
+	 0,
 	 {.threads = 3, .at_rest = at_rest_without_faults}},
 	{"4 threads",
 	 1,
 	 false,
 	 1,
+	 0,
 	 {.threads = 4, .at_rest = at_rest_without_faults}},
 	{"time-outs and signals",
 	 1,
 	 false,
 	 2,
+	 0,
 	 {.threads = 3,
 	  .timeouts = true,
 	  .signals = true,
@@ -153,41 +161,82 @@ static const struct {
 	 2,
 	 false,
 	 1,
+	 0,
 	 {.threads = 3, .timeouts = true, .at_rest = at_rest_without_faults}},
 	{"a thread is killed",
 	 1,
 	 false,
 	 2,
+	 0,
 	 {.threads = 3, .kills = 1, .at_rest = at_rest, .fault = fault}},
 	{"two of four are killed",
 	 1,
 	 false,
 	 1,
+	 0,
 	 {.threads = 4, .kills = 2, .at_rest = at_rest, .fault = fault}},
 	{"one is killed, 2 rounds",
 	 2,
 	 false,
 	 1,
+	 0,
 	 {.threads = 3, .kills = 1, .at_rest = at_rest, .fault = fault}},
 	{"abandoned",
 	 1,
 	 true,
 	 2,
+	 0,
 	 {.threads = 3, .timeouts = true, .at_rest = at_rest}},
 	{"abandoned, 3 others",
 	 1,
 	 true,
 	 1,
+	 0,
 	 {.threads = 4, .timeouts = true, .at_rest = at_rest}},
 	{"abandoned, a thread is killed",
 	 2,
 	 true,
 	 1,
+	 0,
 	 {.threads = 3,
 	  .timeouts = true,
 	  .kills = 1,
 	  .at_rest = at_rest,
 	  .fault = fault}},
+	{"in order, 2 rounds",
+	 2,
+	 false,
+	 1,
+	 2,
+	 {.threads = 3, .at_rest = at_rest_without_faults}},
+	{"in order, 4 threads",
+	 1,
+	 false,
+	 1,
+	 2,
+	 {.threads = 4, .at_rest = at_rest_without_faults}},
+	{"in order, time-outs and signals",
+	 1,
+	 false,
+	 2,
+	 2,
+	 {.threads = 3,
+	  .timeouts = true,
+	  .signals = true,
+	  .leaps = 1,
+	  .at_rest = at_rest_without_faults}},
+	{"in order, one is killed",
+	 1,
+	 false,
+	 1,
+	 2,
+	 {.threads = 4, .kills = 1, .at_rest = at_rest, .fault = fault}},
+	{"in order, abandoned",
+	 1,
+	 true,
+	 1,
+	 2,
+	 {.threads = 4, .timeouts = true, .at_rest = at_rest}},
 };
 
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
@@ -200,6 +249,7 @@ static bool run(const struct lock_kind *which, int scenario, bool expected,
 	kind = which;
 	lock_cpus = scenarios[scenario].cpus;
 	rounds = scenarios[scenario].rounds;
+	reserved = scenarios[scenario].reserved;
 	abandoner = scenarios[scenario].abandon ? model.threads - 1 : -1;
 	model.name = which->name;
 	model.reset = reset;
