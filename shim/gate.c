@@ -42,6 +42,7 @@ enum {
 	OPEN_FACTOR = 100, /* a lock that hangs costs 1 % at most */
 	LONG_BYTES = 1 << 30,
 	LIVED_STEP = 1 << 20, /* ticks: how finely threads' time is counted */
+	MOST_NESTED = 1000,   /* calls that a handler is believed to make */
 };
 
 /* What a thread carries; below 64 bytes, initial-exec, no destructor. */
@@ -50,6 +51,7 @@ struct thread {
 	uint32_t tid;
 	uint32_t stripe;
 	uint32_t inside; /* 1 + generation of the lock it holds or waits for */
+	uint32_t nested; /* calls that it made inside */
 	uint64_t lived;  /* ticks: its time is counted up to here */
 	uint64_t random;
 	uint64_t skip; /* events=every:N: calls to the next event */
@@ -202,6 +204,16 @@ static bool holds_long(const struct gate_span *s)
 	}
 }
 
+/* Is the thread in a handler that interrupted a call of its own?  One that says
+ * so for ever left the call by a jump: it takes locks again, and at worst it
+ * waits for itself, once. */
+static bool is_nested(struct thread *t)
+{
+	if (t->inside != 0 && ++t->nested > MOST_NESTED)
+		t->inside = 0;
+	return t->inside != 0;
+}
+
 /* Which lock to take now: the gate's state when it is closed; *bypass set
  * when the call goes without. */
 static uint64_t choose_lock(struct thread *t, const struct gate_span *span,
@@ -215,7 +227,7 @@ static uint64_t choose_lock(struct thread *t, const struct gate_span *span,
 	/* Inside a lock that was given up since: it never left, by a jump. */
 	if (t->inside != 0 && t->inside != (uint32_t)(state & 0xff) + 1)
 		t->inside = 0;
-	if (unlikely(t->inside != 0))
+	if (unlikely(is_nested(t)))
 		*bypass = BYPASS_REENTRY;
 	else if (unlikely(state >> 8 != 0))
 		*bypass = BYPASS_TIMEOUT;
@@ -271,6 +283,7 @@ static void take_lock(struct thread *t, struct gate_span *span)
 		/* Marked before the wait: a handler that interrupts it must
 		 * not queue behind its own thread. */
 		t->inside = generation + 1;
+		t->nested = 0;
 		atomic_signal_fence(memory_order_seq_cst);
 		span->generation = generation;
 		span->outcome = OUTCOME_GATED;

@@ -12,6 +12,8 @@
 enum {
 	/* Starved is who lost the lock again after this part of its limit. */
 	PATIENCE = 32,
+	/* A newcomer's patience with those who are served before it. */
+	STAND_BACK = 8,
 	/* Enough for all that sleep before it, or it asks again; few enough
 	 * for one that is torn away and never takes them back. */
 	RESERVATIONS = 256,
@@ -155,7 +157,7 @@ int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 
 int lock_stand_back(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 {
-	uint64_t left = time_left(wait), brief = wait->limit_ns / PATIENCE;
+	uint64_t left = time_left(wait), brief = wait->limit_ns / STAND_BACK;
 	int error = sleep_for(lock, seen, wait, left < brief ? left : brief);
 
 	return error == -ETIMEDOUT && brief < left ? 0 : error;
