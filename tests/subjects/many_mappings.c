@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * many_mappings: maps until the kernel allows no more (vm.max_map_count), tries what
- * needs another mapping, then gives all back.  Prints what failed, and on
+ * many_mappings: maps until the kernel allows no more (vm.max_map_count), tries
+ * what needs another mapping, then gives all back.  Prints what failed, and on
  * stderr how many there were.
  */
 #include <errno.h>

@@ -78,7 +78,8 @@ int main(int argc, char **argv)
 		const struct rule *rule = find(argv[i]);
 
 		if (rule == NULL) {
-			fprintf(stderr, "refuse: nothing is named %s\n", argv[i]);
+			fprintf(stderr, "refuse: nothing is named %s\n",
+				argv[i]);
 			return 2;
 		}
 		if (install(rule)) {
