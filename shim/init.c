@@ -138,25 +138,29 @@ static const char *base_name(const char *path)
 	return base;
 }
 
-/* MMGATE_FOLLOW=none: is this the process that `run` started? */
-static bool is_started_one(char **env)
+/* Is this not a process that `run` started, but one below it? */
+static bool is_descendant(char **env)
 {
 	const char *pid = env_value(env, "MMGATE_STARTED");
 	uint64_t n;
 
-	if (pid == NULL) {
-		diag_line("MMGATE_FOLLOW=none needs `mmgate run`, which says "
-			  "which process was started; using exec");
-		return true;
-	}
-	return text_parse_u64(pid, text_len(pid), &n) == 0 && n == sys_getpid();
+	return pid != NULL && (text_parse_u64(pid, text_len(pid), &n) != 0 ||
+			       n != sys_getpid());
 }
 
-static bool is_followed(char **env)
+static bool is_followed(char **env, const Elf64_auxv_t *auxv)
 {
-	if (!knobs_select(&knobs, base_name(exe)))
+	const char *path = (const char *)auxv_value(auxv, AT_EXECFN);
+
+	if (!knobs_select(&knobs, base_name(exe),
+			  path != NULL ? base_name(path) : NULL))
 		return false;
-	return knobs.follow != FOLLOW_NONE || is_started_one(env);
+	if (knobs.follow != FOLLOW_NONE)
+		return true;
+	if (env_value(env, "MMGATE_STARTED") == NULL)
+		diag_line("MMGATE_FOLLOW=none needs `mmgate run`, which says "
+			  "which process was started; using exec");
+	return !is_descendant(env);
 }
 
 static const char *const layer_names[] = {"libc", "ld.so", "syscall", "inline"};
@@ -272,7 +276,7 @@ static void mind_forks(const struct patch_process *process)
 			  "forked children are not told from their parents");
 }
 
-static void open_log(struct record_pair start)
+static void open_log(struct record_pair start, bool quiet)
 {
 	const struct log_about about = {
 		.exe = exe,
@@ -289,8 +293,7 @@ static void open_log(struct record_pair start)
 	text_put(&out, "no log in ");
 	text_put(&out, knobs.log);
 	text_put(&out, ": ");
-	/* A forked child's stderr may be anything by now. */
-	if (!log_open(&knobs, &about, &out) && world_epoch() == 1)
+	if (!log_open(&knobs, &about, &out) && !quiet)
 		diag_line(line);
 }
 
@@ -305,7 +308,7 @@ static bool arrive_in_child(void)
 	if (!followed || knobs.follow != FOLLOW_FORK)
 		return false;
 	if (knobs.log != NULL)
-		open_log(clock_pair());
+		open_log(clock_pair(), true); /* stderr may be anything */
 	return has_work();
 }
 
@@ -336,7 +339,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		diag_line("this kernel cannot wipe memory in a forked child "
 			  "(Linux 4.14 can): calls pass, nothing is recorded");
 	else
-		followed = is_followed(env);
+		followed = is_followed(env, auxv);
 	if (!followed || (knobs.lock == LOCK_none && knobs.log == NULL))
 		return; /* nothing to do: pass */
 	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR),
@@ -346,7 +349,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	mind_forks(&process);
 	callers = install_hooks(&process);
 	if (knobs.log != NULL)
-		open_log(began);
+		open_log(began, is_descendant(env)); /* once a run */
 	gate_init(&knobs, &callers);
 	world_start(has_work());
 }

@@ -560,7 +560,9 @@ void knob_complain(const struct knob *knob, const char *value, int error,
 	else
 		text_put(out, ": not understood");
 	text_put(out, "; accepted: ");
-	text_put(out, knob->values);
+	/* What is not in this version comes behind a semicolon. */
+	for (const char *s = knob->values; *s != '\0' && *s != ';'; s++)
+		text_put_bytes(out, s, 1);
 }
 
 bool knob_list_names(const char *list, const char *name)
@@ -576,9 +578,16 @@ bool knob_list_names(const char *list, const char *name)
 	}
 }
 
-bool knobs_select(const struct knobs *knobs, const char *name)
+static bool names_either(const char *list, const char *name, const char *other)
 {
-	if (knobs->only != NULL && !knob_list_names(knobs->only, name))
+	return knob_list_names(list, name) ||
+	       (other != NULL && knob_list_names(list, other));
+}
+
+bool knobs_select(const struct knobs *knobs, const char *name,
+		  const char *other)
+{
+	if (knobs->only != NULL && !names_either(knobs->only, name, other))
 		return false;
-	return knobs->skip == NULL || !knob_list_names(knobs->skip, name);
+	return knobs->skip == NULL || !names_either(knobs->skip, name, other);
 }

@@ -77,8 +77,11 @@ void knob_complain(const struct knob *knob, const char *value, int error,
 /* Does a comma list of globs (MMGATE_ONLY, MMGATE_SKIP) name `name`? */
 bool knob_list_names(const char *list, const char *name);
 
-/* Should the executable with this base name be gated at all? */
-bool knobs_select(const struct knobs *knobs, const char *name);
+/* Should an executable be gated at all?  Its file's base name, and the one that
+ * it was executed by (redis-server may be a link to redis-check-rdb; NULL: not
+ * known): either will do. */
+bool knobs_select(const struct knobs *knobs, const char *name,
+		  const char *other);
 
 /* Is there a lock at all, and is this op behind it? */
 static inline bool knobs_gate(const struct knobs *knobs, enum op op)

@@ -449,6 +449,16 @@ static void explain_limit(uint64_t bytes, const char *because)
 	text_put(&out, because);
 }
 
+static void explain_no_events(void)
+{
+	size_t used = text_len(scratch.limits);
+	struct text out = {.at = scratch.limits + used,
+			   .room = sizeof(scratch.limits) - used};
+
+	text_put(&out, used > 0 ? "; " : "");
+	text_put(&out, "it has no room for single events");
+}
+
 static bool give_up(struct text *why, const char *what, long error)
 {
 	text_put(why, what);
@@ -519,6 +529,8 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 		return false;
 	lay_out(bytes, knobs->events != EVENTS_OFF);
 	explain_limit(bytes, because);
+	if (knobs->events != EVENTS_OFF && scratch.layout.ring_slots == 0)
+		explain_no_events();
 	if (bytes < scratch.layout.rings_at) {
 		text_put(why, scratch.limits);
 		text_put(why, ", too little for any");

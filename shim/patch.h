@@ -158,8 +158,10 @@ const char *patch_syscall_entry(unsigned char *body, size_t size,
 				struct patch_code *code);
 
 /* System calls of the wrapped kinds in [from, to) that have their number
- * loaded right before them. */
-unsigned patch_inline_count(const unsigned char *from, const unsigned char *to);
+ * loaded right before them; *others: calls whose number comes from elsewhere.
+ */
+unsigned patch_inline_count(unsigned char *from, unsigned char *to,
+			    unsigned *others);
 
 /* Code for the first such call from `from` on, by way of a jump written to the
  * PATCH_BYTES at `hop`, which must be within reach of it.  Returns where to

@@ -77,7 +77,7 @@ static void patch_program(const struct patch_process *process,
 	uintptr_t from, to;
 	unsigned char *hops;
 	const char *why;
-	unsigned count;
+	unsigned count, others;
 
 	if (!elf_program_text(process->headers, process->header_count, &from,
 			      &to)) {
@@ -85,12 +85,16 @@ static void patch_program(const struct patch_process *process,
 			      "its text was not found");
 		return;
 	}
-	count = patch_inline_count((unsigned char *)from, (unsigned char *)to);
-	if (count == 0) {
+	count = patch_inline_count((unsigned char *)from, (unsigned char *)to,
+				   &others);
+	if (others > 0)
+		patch_explain(report, LAYER_INLINE, NULL,
+			      "some have no number right before them");
+	if (count == 0 && others == 0)
 		patch_explain(report, LAYER_INLINE, NULL,
 			      "the program has none");
+	if (count == 0)
 		return;
-	}
 	hops = map_near(from, to);
 	if (hops == NULL) {
 		patch_explain(report, LAYER_INLINE, NULL,

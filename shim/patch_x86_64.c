@@ -580,11 +580,27 @@ static unsigned load_before(const unsigned char *at, const unsigned char *to,
 	return wrap_op(*number) == OP_COUNT ? 0 : load;
 }
 
-unsigned patch_inline_count(const unsigned char *from, const unsigned char *to)
+/* Is some number, of any call, loaded right before the call at `at`? */
+static bool is_loaded_before(const unsigned char *from, const unsigned char *at)
 {
+	return (at - from >= LOAD_NUMBER && at[-LOAD_NUMBER] == 0xb8) ||
+	       (at - from >= LOAD_LONG &&
+		is_at(at - LOAD_LONG, "\x48\xc7\xc0", 3));
+}
+
+unsigned patch_inline_count(unsigned char *from, unsigned char *to,
+			    unsigned *others)
+{
+	unsigned char *at = from;
 	unsigned count = 0;
 	long number;
 
+	*others = 0;
+	while ((at = next_syscall(at, to)) < to) {
+		if (!is_loaded_before(from, at))
+			++*others;
+		at += SYSCALL;
+	}
 	for (; from < to; from++)
 		count += load_before(from, to, &number) != 0;
 	return count;

@@ -273,7 +273,8 @@ static const char *why_unseen(const struct run *run)
 	if (run->preflight.status != EXIT_DONE)
 		return run->preflight.reason;
 	if (!knobs_select(&run->settings.knobs,
-			  base_name(run->preflight.program)))
+			  base_name(run->preflight.program),
+			  base_name(run->launch.argv[0])))
 		return "MMGATE_ONLY or MMGATE_SKIP leaves it alone";
 	if (access(run->dir.path, F_OK) != 0)
 		return "the directory of its log is gone";

@@ -198,6 +198,18 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* The name that it was started by: redis-server rather than redis-check-rdb,
+ * which it links to.  comm is cut at 15 bytes, so the file's name is the better
+ * one where it begins the same. */
+static const char *image_name(const struct log_process *p)
+{
+	const char *file = *p->exe ? base_name(p->exe) : p->comm;
+
+	if (*p->comm && strncmp(file, p->comm, strlen(p->comm)) != 0)
+		return p->comm;
+	return file;
+}
+
 static void take_strings(struct log_process *p, const struct record_header *h)
 {
 	utf8_clean(p->comm, h->comm, sizeof(h->comm), 0);
@@ -206,8 +218,7 @@ static void take_strings(struct log_process *p, const struct record_header *h)
 	utf8_clean(p->hooks, h->hooks, sizeof(h->hooks), '\n');
 	utf8_clean(p->coverage, h->coverage, sizeof(h->coverage), '\n');
 	utf8_clean(p->limits, h->limits, sizeof(h->limits), 0);
-	utf8_clean(p->image, *p->exe ? base_name(p->exe) : p->comm,
-		   sizeof(p->image) - 1, 0);
+	utf8_clean(p->image, image_name(p), sizeof(p->image) - 1, 0);
 }
 
 static void take_header(struct log *log, const struct record_header *h)

@@ -44,7 +44,7 @@ struct log_process {
 	struct hist wake;
 	char comm[17];
 	char exe[1025];
-	char image[256]; /* base name of exe, comm when that is unknown */
+	char image[256]; /* the name that it was started by */
 	char settings[2049];
 	char hooks[1025];
 	char coverage[513];

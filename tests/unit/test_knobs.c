@@ -281,20 +281,31 @@ static void check_selection(void)
 	struct knobs knobs;
 
 	knobs_init(&knobs);
-	check_true(knobs_select(&knobs, "anything"), "all by default");
+	check_true(knobs_select(&knobs, "anything", NULL), "all by default");
 	find("MMGATE_ONLY")->parse(&knobs, "python*,java");
-	check_true(knobs_select(&knobs, "python3.11"), "only: a glob");
-	check_true(knobs_select(&knobs, "java"), "only: the last word");
-	check_true(!knobs_select(&knobs, "javac"), "only: nothing longer");
-	check_true(!knobs_select(&knobs, ""), "only: not the nameless");
+	check_true(knobs_select(&knobs, "python3.11", NULL), "only: a glob");
+	check_true(knobs_select(&knobs, "java", NULL), "only: the last word");
+	check_true(!knobs_select(&knobs, "javac", NULL),
+		   "only: nothing longer");
+	check_true(!knobs_select(&knobs, "", NULL), "only: not the nameless");
 	find("MMGATE_SKIP")->parse(&knobs, "*3.11,sh");
-	check_true(!knobs_select(&knobs, "python3.11"), "skip beats only");
-	check_true(knobs_select(&knobs, "python3.12"), "skip: others stay");
+	check_true(!knobs_select(&knobs, "python3.11", NULL),
+		   "skip beats only");
+	check_true(knobs_select(&knobs, "python3.12", NULL),
+		   "skip: others stay");
 	find("MMGATE_ONLY")->parse(&knobs, "all");
-	check_true(knobs_select(&knobs, "bash"), "only all, skip sh: bash");
-	check_true(!knobs_select(&knobs, "sh"), "only all, skip sh: sh");
+	check_true(knobs_select(&knobs, "bash", NULL),
+		   "only all, skip sh: bash");
+	check_true(!knobs_select(&knobs, "sh", NULL), "only all, skip sh: sh");
 	find("MMGATE_SKIP")->parse(&knobs, "none");
-	check_true(knobs_select(&knobs, "sh"), "skip none");
+	check_true(knobs_select(&knobs, "sh", NULL), "skip none");
+	knobs.only = "python3";
+	check_true(knobs_select(&knobs, "python3.11", "python3"),
+		   "only: by the name of the link");
+	knobs.only = NULL;
+	knobs.skip = "python3";
+	check_true(!knobs_select(&knobs, "python3.11", "python3"),
+		   "skip: by the name of the link");
 }
 
 static void check_gate(void)
