@@ -21,6 +21,7 @@
 #include "sys.h"
 #include "text.h"
 #include "world.h"
+#include "wrap.h"
 
 #include "poison.h"
 
@@ -173,7 +174,7 @@ static void describe_hooks(void)
 	text_put(&out, patches.lost == 0
 			       ? "symbols=on\n"
 			       : "symbols=on, but another library has patched "
-				 "the gate's own functions\n");
+				 "functions and gets their calls first\n");
 	for (int i = 0; i < LAYER_COUNT; i++) {
 		const char *reason = patches.reason[i];
 		bool optional = i == LAYER_SYSCALL || i == LAYER_INLINE;
@@ -215,7 +216,7 @@ static void describe_coverage(void)
 	}
 }
 
-/* Whose code is where, to class callers by. */
+/* Whose code is where, to class callers by; libc is watched from now on. */
 static struct gate_callers find_callers(const struct patch_process *process)
 {
 	struct gate_callers callers = {0};
@@ -227,6 +228,7 @@ static struct gate_callers find_callers(const struct patch_process *process)
 		      &image)) {
 		callers.libc = (struct gate_range){image.text, image.text_end};
 		libc_path = image.path;
+		wrap_watch(&image, patches.foreign);
 	}
 	if (process->loader != NULL && elf_read(process->loader, &image))
 		callers.loader =
@@ -246,10 +248,14 @@ static bool under_valgrind(char **env)
 
 static struct gate_callers install_hooks(const struct patch_process *process)
 {
+	struct gate_callers callers;
+
 	patch_apply(knobs.hooks, process, &patches);
+	callers = find_callers(process);
+	patches.lost |= wrap_taken();
 	describe_hooks();
 	describe_coverage();
-	return find_callers(process);
+	return callers;
 }
 
 static void wipe(void)

@@ -20,7 +20,7 @@ static unsigned char kept[WRAP_ENTRIES][BEGINNING];
 void own_keep(void)
 {
 	for (unsigned i = 0; i < WRAP_ENTRIES; i++) {
-		const unsigned char *at = wrap_functions[i];
+		const unsigned char *at = wrap_exports[i];
 
 		for (unsigned k = 0; k < BEGINNING; k++)
 			kept[i][k] = at[k];
@@ -29,7 +29,7 @@ void own_keep(void)
 
 static bool is_kept(unsigned entry)
 {
-	const unsigned char *at = wrap_functions[entry];
+	const unsigned char *at = wrap_exports[entry];
 
 	for (unsigned k = 0; k < BEGINNING; k++)
 		if (at[k] != kept[entry][k])

@@ -10,8 +10,11 @@
 #include "own.h"
 #include "sys.h"
 #include "text.h"
+#include "wrap.h"
 
 #include "poison.h"
+
+const char patch_by_another[] = "another library has patched it";
 
 /* What was changed, to see whether it stays so. */
 static struct patch_batch kept[LAYER_COUNT];
@@ -313,7 +316,7 @@ bool patch_recheck(struct patch_report *report)
 
 	for (unsigned layer = 0; layer < LAYER_COUNT; layer++)
 		recheck_layer(report, layer);
-	report->lost |= own_lost();
+	report->lost |= own_lost() | wrap_taken();
 	lose(report, LAYER_LIBC, report->lost & patch_by_own);
 	lose(report, LAYER_LOADER,
 	     patch_loader_by_libc & ~report->ops[LAYER_LIBC]);

@@ -36,8 +36,10 @@ enum patch_layer {
 
 struct patch_report {
 	uint8_t ops[LAYER_COUNT]; /* ops that the layer catches, a bit each */
-	uint8_t lost; /* ops whose exported function another library has
-		       * patched */
+	uint8_t foreign;          /* ops whose libc function another library had
+				   * patched before us */
+	uint8_t lost; /* ops whose calls by symbol another library's patch gets
+		       * first, of libc's function or of the exported one */
 	char reason[LAYER_COUNT][160]; /* why not, or not all; empty: all is
 					* well */
 };
@@ -111,6 +113,9 @@ extern const uint8_t patch_by_own, patch_loader_by_libc;
 void patch_loader(const struct patch_process *process,
 		  struct patch_report *report);
 
+/* patch_entry()'s reason where a foreign jump stands. */
+extern const char patch_by_another[];
+
 /* --- what an architecture provides: patch_<architecture>.c --- */
 
 /* How code is written.  A page that was made writable for a while loses what
@@ -124,6 +129,9 @@ enum patch_way patch_way(void);
 extern const char *const patch_no_sites;
 
 extern const char patch_no_call[];
+
+/* patch_entry()'s reason where a foreign jump stands. */
+extern const char patch_by_another[];
 
 /* Code that makes `number` in the function [body, body + size) go to `to`.
  * NULL, or why it cannot be done. */

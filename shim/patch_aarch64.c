@@ -121,7 +121,7 @@ const char *patch_entry(unsigned char *body, size_t size, long number,
 	if (size < before + 2 * WORD)
 		return "its code is not known";
 	if (is_foreign(body + before))
-		return "another library has patched it";
+		return patch_by_another;
 	if (!calls_only(body, size, number))
 		return "its code is not known";
 	code->at = body;

@@ -32,6 +32,8 @@ static void plan_entries(const struct elf_image *libc,
 		last = body;
 		why = patch_entry(body, size, e->number, wrap_functions[i],
 				  &code);
+		if (why == patch_by_another)
+			report->foreign |= (uint8_t)(1u << e->op);
 		if (why != NULL) {
 			patch_explain(report, LAYER_LIBC, e->symbol, why);
 			continue;

@@ -329,7 +329,7 @@ const char *patch_entry(unsigned char *body, size_t size, long number,
 	if (size >= LANDING_PAD && is_at(at, "\xf3\x0f\x1e\xfa", LANDING_PAD))
 		at += LANDING_PAD; /* stays where indirect jumps land */
 	if (is_foreign(at))
-		return "another library has patched it";
+		return patch_by_another;
 	if (find_site(at, body + size, number, &count) == NULL)
 		return "its code is not known";
 	code->at = at;
@@ -547,7 +547,7 @@ const char *patch_syscall_entry(unsigned char *body, size_t size,
 	if (size >= LANDING_PAD && is_at(at, "\xf3\x0f\x1e\xfa", LANDING_PAD))
 		at += LANDING_PAD;
 	if (is_foreign(at))
-		return "another library has patched it";
+		return patch_by_another;
 	if ((size_t)(body + size - at) < sizeof(known) - 1 ||
 	    !is_at(at, known, sizeof(known) - 1))
 		return "its code is not known";

@@ -6,6 +6,7 @@
 
 #include "own.h"
 #include "text.h"
+#include "wrap.h"
 
 #include "poison.h"
 
@@ -28,6 +29,6 @@ bool patch_recheck(struct patch_report *report)
 {
 	uint8_t before = report->lost;
 
-	report->lost |= own_lost();
+	report->lost |= own_lost() | wrap_taken();
 	return report->lost != before;
 }

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "elf.h"
 #include "ops.h"
 
 /* A function of libc that an exported wrapper stands for. */
@@ -30,6 +31,17 @@ extern const struct wrap_entry wrap_entries[WRAP_ENTRIES];
 /* The wrappers, whatever others export by their names.  On glibc each can take
  * the place of libc's function, whole. */
 extern const void *const wrap_functions[WRAP_ENTRIES];
+
+/* What the library exports by their names: leads to the wrappers. */
+extern const void *const wrap_exports[WRAP_ENTRIES];
+
+/* glibc: from now on a call goes to libc's function, not to the wrapper, while
+ * another library has patched that; `taken`: ops where one has already.  pre:
+ * libc is patched as far as we do it. */
+void wrap_watch(const struct elf_image *libc, uint8_t taken);
+
+/* Ops whose calls go to another library's patch by now. */
+uint8_t wrap_taken(void);
 
 /* musl: makes a wrapper hand its calls on to libc's function, where they meet
  * the gate. */
