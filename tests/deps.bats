@@ -12,7 +12,7 @@ setup() {
 	ln -s /usr/bin/* /bin/* bin/ 2>/dev/null || :
 	while read -r name; do
 		fake "$name" :
-	done < <(sed -n 's/^\(build\|demo\|check\) *\([a-z][a-z0-9-]*\) .*/\2/p' \
+	done < <(sed -n 's/^\(build\|demo\|check\) *\([a-z][a-z0-9.-]*\) .*/\2/p' \
 		"$ROOT/tools/scripts/deps")
 	rm -f bin/redis-server bin/redis-benchmark bin/apt-* bin/dnf bin/apk \
 		bin/pacman bin/sudo bin/id bin/clang
