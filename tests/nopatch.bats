@@ -51,3 +51,9 @@ setup_file() {
 	[[ $output == *'"hooks": "symbols"'* ]]
 	[[ $output == *'"libc": "symbols only: built without patching"'* ]]
 }
+
+@test "doctor of a build without patching passes, and says what is not in it" {
+	run -0 "$NOPATCH/mmgate" doctor
+	[[ $output =~ 'in force '\ +yes\ +'not in this build' ]]
+	[[ $output =~ 'mmap '\ +yes\ +no\ +no\ +no\ +no ]]
+}

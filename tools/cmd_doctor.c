@@ -253,14 +253,17 @@ static void show_code_change(void)
 }
 
 /* Is the layer hooked under the settings in force? */
-static bool is_asked_for(const struct doctor *d, const struct probe_result *r)
+static const char *in_force(const struct doctor *d,
+			    const struct probe_result *r)
 {
 	struct knobs needed = d->settings.knobs;
 
 	for (size_t i = 0; i < knob_count(); i++)
-		if (strcmp(knob_at(i)->variable, "MMGATE_HOOKS") == 0)
-			knob_at(i)->parse(&needed, r->hooks);
-	return d->settings.knobs.hooks >= needed.hooks;
+		if (strcmp(knob_at(i)->variable, "MMGATE_HOOKS") == 0 &&
+		    knob_at(i)->parse(&needed, r->hooks) != 0)
+			return "not in this build";
+	return d->settings.knobs.hooks >= needed.hooks ? "yes"
+						       : "not asked for";
 }
 
 static void matrix_heads(struct table *t, const struct doctor *d,
@@ -274,9 +277,7 @@ static void matrix_heads(struct table *t, const struct doctor *d,
 		table_cell(t, probe->layers[i].hooks);
 	table_cell(t, "in force");
 	for (int i = 0; i < PROBE_LAYERS; i++)
-		table_cell(t, is_asked_for(d, &probe->layers[i])
-				      ? "yes"
-				      : "not asked for");
+		table_cell(t, in_force(d, &probe->layers[i]));
 }
 
 static void show_matrix(const struct doctor *d, const struct probe *probe)
