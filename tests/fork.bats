@@ -32,6 +32,7 @@ count=${FORKS:-10000}
 }
 
 @test "a child that is followed has a log of its own, one epoch on" {
+	count_symbols_only
 	while read -r lock; do
 		run -0 gate "$lock" --follow fork "$SUBJECTS/forks" 20
 		run -0 report 'sorted((e["epoch"], e["ppid"] == p[0]["pid"])

@@ -70,6 +70,7 @@ programs() {
 			# shellcheck disable=SC2086 # words of a command
 			run -0 gate "$lock" $program
 			run -0 report '[n for n, o in c.items()
+				if n in p[0]["settings"]["calls"].split(",")
 				if o["gated"] != o["count"] or o["bypassed"]]'
 			equal "$output" '[]' "not gated under $lock: $program"
 			run -0 report 'p[0]["gate_opened"]'

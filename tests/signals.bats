@@ -5,6 +5,7 @@
 load helpers
 
 setup() {
+	count_symbols_only
 	new_logs
 }
 
