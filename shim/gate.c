@@ -35,6 +35,8 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define always_inline inline __attribute__((always_inline))
+/* Keeps what is rare out of the registers of what is not. */
+#define never_inline __attribute__((noinline))
 
 #define OPEN_RENEWING (UINT64_MAX >> 8)
 
@@ -116,7 +118,7 @@ uint32_t gate_probe_end(void)
  * The calling thread is new, or its process is, or there is nothing to do here
  * (too early, or passive).  Returns the process's word, 0 for nothing to do.
  */
-static uint32_t arrive(struct thread *t, enum op op)
+static never_inline uint32_t arrive(struct thread *t, enum op op)
 {
 	uint32_t self = world_self();
 
@@ -154,7 +156,7 @@ static struct lock *generation_lock(uint64_t generation)
 }
 
 /* The gate is open.  True: the time is over and it is closed again. */
-static bool close_again(uint64_t state)
+static never_inline bool close_again(uint64_t state)
 {
 	struct world_gate *gate = &world_page.gate;
 	uint64_t generation = state & 0xff, next = (generation + 1) & 0xff;
@@ -214,28 +216,6 @@ static bool is_nested(struct thread *t)
 	return t->inside != 0;
 }
 
-/* Which lock to take now: the gate's state when it is closed; *bypass set
- * when the call goes without. */
-static uint64_t choose_lock(struct thread *t, const struct gate_span *span,
-			    int *bypass)
-{
-	uint64_t state = atomic_load_explicit(&world_page.gate.state,
-					      memory_order_acquire);
-
-	if (unlikely(state >> 8 != 0) && close_again(state))
-		state = atomic_load(&world_page.gate.state);
-	/* Inside a lock that was given up since: it never left, by a jump. */
-	if (t->inside != 0 && t->inside != (uint32_t)(state & 0xff) + 1)
-		t->inside = 0;
-	if (unlikely(is_nested(t)))
-		*bypass = BYPASS_REENTRY;
-	else if (unlikely(state >> 8 != 0))
-		*bypass = BYPASS_TIMEOUT;
-	else if (!config.long_gated && holds_long(span))
-		*bypass = BYPASS_LONG;
-	return state;
-}
-
 /* Times are for the log alone. */
 static always_inline uint64_t stamp(void)
 {
@@ -254,55 +234,96 @@ static bool was_stopped(const struct lock_wait *wait)
 	return clock_monotonic() > wait->deadline_ns + config.max_wait_ns / 4;
 }
 
-/* Waits for the lock; false: goes on without it. */
-static bool wait_for(struct lock *lock, struct gate_span *span, uint64_t state)
+/* Why a call goes without the lock at once, or -1.  *state is brought up to
+ * date. */
+static int reason_to_pass(struct thread *t, const struct gate_span *span,
+			  uint64_t *state)
+{
+	if (*state >> 8 != 0 && close_again(*state))
+		*state = atomic_load(&world_page.gate.state);
+	/* Inside a lock that was given up since: it never left, by a jump. */
+	if (t->inside != 0 && t->inside != (uint32_t)(*state & 0xff) + 1)
+		t->inside = 0;
+	if (is_nested(t))
+		return BYPASS_REENTRY;
+	if (*state >> 8 != 0)
+		return BYPASS_TIMEOUT;
+	return !config.long_gated && holds_long(span) ? BYPASS_LONG : -1;
+}
+
+static void pass(struct gate_span *span, int reason)
+{
+	span->outcome = (uint8_t)(OUTCOME_BYPASSED + reason);
+	span->entered = stamp();
+}
+
+/* Waits for the lock that the thread is marked to be inside of already. */
+static never_inline void wait_for_lock(struct thread *t, struct gate_span *span,
+				       uint64_t state)
 {
 	struct lock_wait wait = {.limit_ns = config.max_wait_ns};
-	int error = config.kind->acquire(lock, &wait);
+	struct lock *lock = generation_lock(state & 0xff);
+	int error;
 
+	span->asked = stamp();
+	error = config.kind->acquire(lock, &wait);
 	if (error == -ETIMEDOUT && was_stopped(&wait)) {
 		wait.deadline_ns = 0;
 		error = config.kind->acquire(lock, &wait);
 	}
 	span->wake = wait.wake;
+	if (error == 0) {
+		span->entered = stamp_after();
+		return;
+	}
 	if (error == -ETIMEDOUT)
 		open_gate(state, stamp() - span->asked);
-	return error == 0;
+	t->inside = 0;
+	pass(span, BYPASS_TIMEOUT);
 }
 
-/* The times on the way in: asked before a wait, entered after it; equal when
- * there was none, as one stamp after the lock is all that it takes. */
-static void take_lock(struct thread *t, struct gate_span *span)
+/* The lock of `state`.  Times: asked before a wait, entered after it; equal
+ * when there was none, as one stamp after the lock is all that it takes. */
+static always_inline void lock(struct thread *t, struct gate_span *span,
+			       uint64_t state)
 {
-	int bypass = -1;
-	uint64_t state = choose_lock(t, span, &bypass);
-	uint32_t generation = (uint32_t)(state & 0xff);
-	struct lock *lock = generation_lock(generation);
+	/* Marked before the wait: a handler that interrupts it must not queue
+	 * behind its own thread. */
+	t->inside = (uint32_t)(state & 0xff) + 1;
+	t->nested = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	span->generation = (uint32_t)(state & 0xff);
+	span->outcome = OUTCOME_GATED;
+	if (config.kind->take(generation_lock(state & 0xff)))
+		span->entered = span->asked = stamp_after();
+	else
+		wait_for_lock(t, span, state);
+}
 
-	if (bypass < 0) {
-		/* Marked before the wait: a handler that interrupts it must
-		 * not queue behind its own thread. */
-		t->inside = generation + 1;
-		t->nested = 0;
-		atomic_signal_fence(memory_order_seq_cst);
-		span->generation = generation;
-		span->outcome = OUTCOME_GATED;
-		if (config.kind->take(lock)) {
-			span->entered = span->asked = stamp_after();
-			return;
-		}
-		span->asked = stamp();
-		if (wait_for(lock, span, state)) {
-			span->entered = stamp_after();
-			return;
-		}
-		t->inside = 0;
-		bypass = BYPASS_TIMEOUT;
-	} else {
-		span->asked = stamp();
+static never_inline void lock_or_pass(struct thread *t, struct gate_span *span,
+				      uint64_t state)
+{
+	int reason = reason_to_pass(t, span, &state);
+
+	if (reason < 0) {
+		lock(t, span, state);
+		return;
 	}
-	span->outcome = (uint8_t)(OUTCOME_BYPASSED + bypass);
-	span->entered = stamp();
+	span->asked = stamp();
+	pass(span, reason);
+}
+
+static always_inline void take_lock(struct thread *t, struct gate_span *span)
+{
+	uint64_t state = atomic_load_explicit(&world_page.gate.state,
+					      memory_order_acquire);
+
+	/* What is common first: a closed gate, and no reason to ask. */
+	if (state >> 8 == 0 && t->inside == 0 &&
+	    (config.long_gated || !holds_long(span)))
+		lock(t, span, state);
+	else
+		lock_or_pass(t, span, state);
 }
 
 static void give_back(struct thread *t, const struct gate_span *span)
@@ -401,8 +422,9 @@ static enum record_layer class_of(uintptr_t caller)
 	return CALLER_LIBRARY;
 }
 
-static void write_event(struct thread *t, const struct gate_span *span,
-			const struct measured *m)
+static never_inline void write_event(struct thread *t,
+				     const struct gate_span *span,
+				     const struct measured *m)
 {
 	uint64_t number;
 	struct record_event *e = log_claim(t->stripe, &number);
@@ -432,7 +454,7 @@ static void write_event(struct thread *t, const struct gate_span *span,
 	log_seal(e, number);
 }
 
-static void note_opening(uint64_t wait)
+static never_inline void note_opening(uint64_t wait)
 {
 	const struct gate_span none = {.asked = clock_ticks() - wait};
 	const struct measured m = {
@@ -469,7 +491,7 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 	add_value(&op->kernel, m.kernel);
 	if (unlikely(sys_failed(result)))
 		add(&op->errors, 1);
-	else
+	else if (span->length != 0)
 		add(&op->bytes, span->length);
 	if (unlikely(left - t->lived >= LIVED_STEP)) {
 		add(&stripe->thread_ticks, difference(stripe, t->lived, left));
