@@ -2,9 +2,10 @@
 /*
  * spawn_cost: what the library adds to a program's start and end.
  *
- * Starts PROGRAM without the library, with it, and with it and a log, in turn,
- * and prints the three medians of the time from posix_spawn() to the wait's
- * return, in microseconds, and the medians of the differences to the first.
+ * Starts PROGRAM without the library, with it (all hooks and a lock), and with
+ * it and a log, in turn, and prints the three medians of the time from
+ * posix_spawn() to the wait's return, in microseconds, and the medians of the
+ * differences to the first.
  *
  * usage: spawn_cost ROUNDS LIBRARY LOG_DIRECTORY PROGRAM
  */
@@ -55,9 +56,9 @@ static double median(double *values, int count)
 int main(int argc, char **argv)
 {
 	static double took[KINDS][MOST_ROUNDS], added[KINDS][MOST_ROUNDS];
-	static char preload[4096], log[4096];
-	char *bare[] = {NULL}, *with[] = {preload, NULL};
-	char *logged[] = {preload, log, NULL};
+	static char preload[4096], log[4096], lock[] = "MMGATE_LOCK=mutex";
+	char *bare[] = {NULL}, *with[] = {preload, lock, NULL};
+	char *logged[] = {preload, lock, log, NULL};
 	char **envs[KINDS] = {bare, with, logged};
 	int rounds = argc == 5 ? atoi(argv[1]) : 0;
 
