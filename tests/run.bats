@@ -246,6 +246,21 @@ got'
 	equal "$output" 100
 }
 
+@test "whatever becomes of the directory meanwhile, the status is the program's" {
+	for harm in 'mv "$0" moved' 'rm -r "$0"' 'mv "$0" moved; mkdir "$0"' \
+		'chmod 0 "$0"' 'rm "$0"/*'; do
+		rm -rf "$LOGS" moved
+		run -5 --separate-stderr mmgate run -o "$LOGS" -- \
+			sh -c "$harm; exit 5" "$LOGS"
+		contains "$stderr" 'ran '
+		equal "$(grep -cv '^mmgate: ' <<<"$stderr")" 0
+	done
+	rm -rf "$LOGS" moved
+	run -5 --separate-stderr mmgate run -o "$LOGS" -- \
+		sh -c 'mv "$0" moved; exit 5' "$LOGS"
+	contains "$stderr" 'was moved or removed'
+}
+
 @test "a relative directory is where run was started, wherever the program goes" {
 	run -0 mmgate run --quiet -o here -- sh -c 'cd / && "$0"' \
 		"$SUBJECTS/mapper"

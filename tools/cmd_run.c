@@ -276,10 +276,11 @@ static const char *why_unseen(const struct run *run)
 			  base_name(run->preflight.program),
 			  base_name(run->launch.argv[0])))
 		return "MMGATE_ONLY or MMGATE_SKIP leaves it alone";
-	if (access(run->dir.path, F_OK) != 0)
+	if (rundir_trouble(&run->dir) != NULL)
 		return "the directory of its log is gone";
-	return "its environment lost LD_PRELOAD, or it could not write its "
-	       "log; see `mmgate doctor -- CMD`";
+	if (access(run->dir.path, W_OK | X_OK) != 0)
+		return "the directory of its log was made unwritable";
+	return "it left no log: see the line above, or `mmgate doctor -- CMD`";
 }
 
 /* Processes whose layer is not wholly hooked; `outcome` gets the first one's
@@ -375,12 +376,27 @@ static void say_advice(const struct run *run, const struct log_dir *dir)
 		warn("next: mmgate report %s", run->dir.path);
 }
 
+/* What can be read of the logs, or NULL when there are none. */
+static struct log_dir *open_logs(const struct run *run)
+{
+	const char *trouble = rundir_trouble(&run->dir);
+	struct log_dir *dir = NULL;
+	char *why = NULL;
+
+	if (trouble != NULL)
+		warn("no figures: %s %s", run->dir.path, trouble);
+	else if (rundir_logs(&run->dir, 0) != 0)
+		dir = log_dir_try(run->dir.path, &why);
+	if (why != NULL)
+		warn("no figures: %s", why);
+	free(why);
+	return dir;
+}
+
 static void summarize(const struct run *run)
 {
-	struct log_dir *dir = NULL;
+	struct log_dir *dir = open_logs(run);
 
-	if (rundir_logs(&run->dir, 0) != 0)
-		dir = log_dir_open(run->dir.path);
 	if (dir != NULL)
 		sum_calls(dir);
 	sum_run(&run->info);
@@ -399,6 +415,7 @@ static int run(int argc, char **argv)
 		return show(&run);
 	start(&run);
 	launch_wait(&run.launch);
+	die_as(launch_exit_status(run.launch.status));
 	/* A reader of stderr that went away must not change the status. */
 	signal(SIGPIPE, SIG_IGN);
 	finish(&run);

@@ -28,6 +28,18 @@ static void say(const char *format, va_list args, const char *reason)
 		fprintf(stderr, "mmgate: %s\n", shown);
 }
 
+static int status_of_all = -1;
+
+void die_as(int status)
+{
+	status_of_all = status;
+}
+
+static _Noreturn void leave(int status)
+{
+	exit(status_of_all >= 0 ? status_of_all : status);
+}
+
 void die(int status, const char *format, ...)
 {
 	va_list args;
@@ -35,7 +47,7 @@ void die(int status, const char *format, ...)
 	va_start(args, format);
 	say(format, args, NULL);
 	va_end(args);
-	exit(status);
+	leave(status);
 }
 
 void die_errno(int status, const char *format, ...)
@@ -46,7 +58,7 @@ void die_errno(int status, const char *format, ...)
 	va_start(args, format);
 	say(format, args, reason);
 	va_end(args);
-	exit(status);
+	leave(status);
 }
 
 void warn(const char *format, ...)

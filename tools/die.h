@@ -25,6 +25,9 @@ _Noreturn void die(int status, const char *format, ...)
 /* The same with ": " and the text of errno behind it. */
 _Noreturn void die_errno(int status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* From here on whatever dies exits with `status`: that of a program that has
+ * run, which nothing of ours may hide. */
+void die_as(int status);
 /* Says it and goes on. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

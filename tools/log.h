@@ -94,8 +94,10 @@ struct log_dir {
 };
 
 /* Reads the directory; each broken log is one warning on stderr and does not
- * hide the others.  Dies (EXIT_FAILED) when the directory cannot be read or
- * holds no log at all. */
+ * hide the others.  NULL when the directory cannot be read or holds no log at
+ * all: `why` holds one line with the path. */
+struct log_dir *log_dir_try(const char *path, char **why);
+/* The same, or dies of it (EXIT_FAILED). */
 struct log_dir *log_dir_open(const char *path);
 void log_dir_close(struct log_dir *dir);
 

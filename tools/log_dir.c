@@ -72,30 +72,50 @@ static int by_start(const void *a, const void *b)
 	return (p->pid > q->pid) - (p->pid < q->pid);
 }
 
-struct log_dir *log_dir_open(const char *path)
+static struct log_dir *read_dir(const char *path, DIR *stream)
 {
 	struct log_dir *dir = xcalloc(1, sizeof(*dir));
-	DIR *stream = opendir(path);
 	struct dirent *entry;
 
-	if (!stream)
-		die_errno(EXIT_FAILED,
-			  "%s: cannot read the log directory (what `mmgate "
-			  "run -o` wrote)",
-			  path);
 	dir->path = xstrdup(path);
 	while ((entry = readdir(stream)))
 		if (ends_in(entry->d_name, RECORD_SUFFIX))
 			add_log(dir, entry->d_name);
-	closedir(stream);
-	if (dir->count + dir->broken == 0)
-		die(EXIT_FAILED,
-		    "%s: holds no log (*%s); make one with `mmgate run -o %s "
-		    "-- COMMAND`",
-		    path, RECORD_SUFFIX, path);
 	read_info(dir);
 	if (dir->count > 0)
 		qsort(dir->logs, dir->count, sizeof(*dir->logs), by_start);
+	return dir;
+}
+
+struct log_dir *log_dir_try(const char *path, char **why)
+{
+	DIR *stream = opendir(path);
+	struct log_dir *dir;
+
+	if (!stream) {
+		*why = xasprintf("%s: cannot read the log directory (what "
+				 "`mmgate run -o` wrote): %s",
+				 path, strerror(errno));
+		return NULL;
+	}
+	dir = read_dir(path, stream);
+	closedir(stream);
+	if (dir->count + dir->broken > 0)
+		return dir;
+	log_dir_close(dir);
+	*why = xasprintf("%s: holds no log (*%s); make one with `mmgate run "
+			 "-o %s -- COMMAND`",
+			 path, RECORD_SUFFIX, path);
+	return NULL;
+}
+
+struct log_dir *log_dir_open(const char *path)
+{
+	char *why;
+	struct log_dir *dir = log_dir_try(path, &why);
+
+	if (!dir)
+		die(EXIT_FAILED, "%s", why);
 	return dir;
 }
 

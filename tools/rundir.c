@@ -400,6 +400,17 @@ void rundir_finish(const struct rundir *dir, const struct record_dir *info)
 	    sizeof(end.finished));
 }
 
+const char *rundir_trouble(const struct rundir *dir)
+{
+	struct stat made, now;
+
+	if (fstat(dir->fd, &made) != 0 || lstat(dir->path, &now) != 0)
+		return "was moved or removed while the program ran";
+	if (made.st_dev != now.st_dev || made.st_ino != now.st_ino)
+		return "was replaced while the program ran";
+	return NULL;
+}
+
 /* --- logs --- */
 
 struct census {

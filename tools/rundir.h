@@ -50,6 +50,9 @@ void rundir_started(const struct rundir *dir, pid_t pid);
 /* Adds what `info` says about the whole run, and that it has ended. */
 void rundir_finish(const struct rundir *dir, const struct record_dir *info);
 
+/* What became of it while the program ran, or NULL: what follows "DIR ". */
+const char *rundir_trouble(const struct rundir *dir);
+
 /* Number of logs in it; with `pid`, of that process. */
 size_t rundir_logs(const struct rundir *dir, pid_t pid);
 
