@@ -246,6 +246,84 @@ got'
 	equal "$output" 100
 }
 
+@test "of two runs with one directory one is refused, or each has its own" {
+	begin() { # NAME: says what it is, and how it ended
+		local status=0
+
+		"$BUILD/mmgate" run --quiet -o "$LOGS" -- \
+			env "$SUBJECTS/mapper" -n "$1" >/dev/null 2>"err.$1" ||
+			status=$?
+		echo "$status" >"status.$1"
+	}
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		# New, empty, or with an earlier run in it.
+		rm -rf "$LOGS" "$LOGS.old"
+		case $((try % 3)) in
+		1) mkdir "$LOGS" ;;
+		2) quiet_run -- true ;;
+		esac
+		begin 10 3>&- &
+		one=$!
+		begin 20 3>&- &
+		wait "$one" "$!"
+		ended=$(cat status.10 status.20 | sort -n | tr '\n' ' ')
+		case $ended in
+		'0 0 ') dirs=("$LOGS" "$LOGS.old") ;;
+		'0 2 ') dirs=("$LOGS") ;;
+		*) cat err.10 err.20 && false ;;
+		esac
+		first=$LOGS
+		for LOGS in "${dirs[@]}"; do
+			run -0 report '[e["calls"]["mmap"]["count"] for e in p
+				if e["image"] == "mapper"] in ([10], [20])'
+			equal "$output" True "logs of one run only: $ended"
+		done
+		LOGS=$first
+		if [ "$ended" = '0 2 ' ]; then
+			contains "$(cat err.10 err.20)" 'in use by a run that'
+		fi
+	done
+}
+
+@test "a run within a run cannot have its directory" {
+	for ((try = 0; try < 5; try++)); do
+		run -2 --separate-stderr quiet_run -- "$BUILD/mmgate" run \
+			--quiet -o "$LOGS" -- touch started
+		equal "${#stderr_lines[@]}" 1
+		contains "$stderr" 'in use by a run that still goes on'
+		[ ! -e started ]
+	done
+	[ ! -e "$LOGS.old/started" ]
+}
+
+@test "a killed run leaves no lock behind" {
+	quiet_run -- sh -c 'kill -KILL $PPID; sleep 0.2' || true
+	eventually quiet_run -- true
+}
+
+@test "logs that a program left behind still uses are not moved away" {
+	mkfifo go half
+	quiet_run -- sh -c '"$0" -p <go >out 2>&1 3>&- & read -r _ <half' \
+		"$SUBJECTS/mapper" 3>&- &
+	run=$!
+	exec 9>go
+	eventually grep -q half out
+	echo >half
+	wait "$run"
+	for dir in "$LOGS" "$LOGS.old"; do
+		run -2 --separate-stderr quiet_run -- touch started
+		equal "${#stderr_lines[@]}" 1
+		contains "$stderr" "$dir is in use: processes of that run"
+		[ "$dir" != "$LOGS" ] || mv "$LOGS" "$LOGS.old"
+		"$BUILD/mmgate" report "$LOGS.old" >/dev/null 2>&1 || true
+		[ -e "$LOGS" ] || cp -r "$LOGS.old" "$LOGS"
+	done
+	echo >&9
+	exec 9>&-
+	eventually grep -q sum: out
+	eventually quiet_run -- true
+}
+
 @test "whatever becomes of the directory meanwhile, the status is the program's" {
 	for harm in 'mv "$0" moved' 'rm -r "$0"' 'mv "$0" moved; mkdir "$0"' \
 		'chmod 0 "$0"' 'rm "$0"/*'; do

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
@@ -78,7 +80,8 @@ static bool is_own_file(int fd, const char *name)
 	       S_ISREG(st.st_mode);
 }
 
-/* Calls `each` for every name but . and .. until it returns false. */
+/* Calls `each` for every name but . and .. until it returns false.  When the
+ * names cannot be read that is false too, with an errno. */
 static bool each_name(int dir_fd,
 		      bool (*each)(int fd, const char *name, void *context),
 		      void *context)
@@ -86,7 +89,7 @@ static bool each_name(int dir_fd,
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *names = fd == -1 ? NULL : fdopendir(fd);
 	struct dirent *entry;
-	bool all = names != NULL;
+	bool all = true;
 
 	if (names == NULL) {
 		if (fd != -1)
@@ -98,16 +101,20 @@ static bool each_name(int dir_fd,
 		    strcmp(entry->d_name, "..") != 0)
 			all = each(dir_fd, entry->d_name, context);
 	closedir(names);
+	errno = 0;
 	return all;
 }
 
-static bool read_info(int fd, struct record_dir *info)
+/* False when there is none, or a strange one. */
+static bool read_info(int fd, const char *path, struct record_dir *info)
 {
 	int file = openat(fd, RECORD_DIR_NAME,
 			  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 	bool sound;
 
+	if (file == -1 && errno != ENOENT && errno != ELOOP && errno != ENXIO)
+		die_errno(EXIT_USAGE, "cannot read %s/" RECORD_DIR_NAME, path);
 	if (file == -1)
 		return false;
 	sound = fstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
@@ -170,6 +177,122 @@ static int open_directory(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* --- who uses it --- */
+
+/* Locks what is open for as long as it is; false: another run has the lock.
+ * Where a file system has no such locks, numbers of processes must do. */
+static bool lock(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/* Is this still what the name stands for? */
+static bool is_named(int fd, const char *path)
+{
+	struct stat open, named;
+
+	return fstat(fd, &open) == 0 && lstat(path, &named) == 0 &&
+	       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+/* The command of a run whose `run` has not written its end. */
+static bool in_use(const struct record_dir *info)
+{
+	uint64_t now = clock_ns(CLOCK_REALTIME), boot, started, slack;
+	pid_t pid = (pid_t)info->pid;
+
+	if (info->finished || pid <= 0 || !exists(pid) || now < info->started)
+		return false;
+	boot = clock_ns(CLOCK_BOOTTIME) - (now - info->started);
+	started = process_started(pid);
+	slack = UINT64_C(5000000000);
+	return started + slack > boot && started < boot + slack;
+}
+
+/* A mapping keeps its file open, for writing if it is one of the library.
+ * Unlike a look for the process this sees other pid namespaces too. */
+static bool is_unwritten(int fd, const char *name, void *context)
+{
+	bool unwritten = true;
+	int file;
+
+	(void)context;
+	if (!is_own_file(fd, name) || !ends_in(name, RECORD_SUFFIX))
+		return true;
+	file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (file == -1)
+		return true;
+	if (fcntl(file, F_SETLEASE, F_RDLCK) != 0)
+		unwritten = errno != EAGAIN;
+	close(file);
+	return unwritten;
+}
+
+/* Of programs that outlived their run, such as daemons. */
+static bool has_writers(int fd)
+{
+	/* Somebody who opens a log right now breaks our lease: SIGIO. */
+	void (*action)(int) = signal(SIGIO, SIG_IGN);
+	bool none = each_name(fd, is_unwritten, NULL);
+	int error = errno;
+
+	signal(SIGIO, action);
+	errno = error;
+	return !none && error == 0;
+}
+
+static _Noreturn void refuse_used(const char *path, uint32_t pid)
+{
+	char number[64] = "";
+
+	if (pid != 0)
+		snprintf(number, sizeof(number), " (process %u)", pid);
+	die(EXIT_USAGE,
+	    "%s is in use by a run that still goes on%s; give another -o", path,
+	    number);
+}
+
+static void need_unused(int fd, bool locked, const char *path)
+{
+	struct record_dir info = {0};
+	bool begun = read_info(fd, path, &info);
+
+	if (!locked)
+		refuse_used(path, info.finished ? 0 : info.pid);
+	if (begun && in_use(&info))
+		refuse_used(path, info.pid);
+	if (begun && has_writers(fd))
+		die(EXIT_USAGE,
+		    "%s is in use: processes of that run still use it; end "
+		    "them, or give another -o",
+		    path);
+}
+
+/* Opens what is there and locks it: -1 when there is nothing.  What is no
+ * directory dies. */
+static int claim(const char *path)
+{
+	bool locked;
+	int fd;
+
+	do {
+		fd = open_directory(path);
+		if (fd == -1 && errno == ENOENT)
+			return -1;
+		if (fd == -1)
+			die_errno(EXIT_USAGE, "cannot use %s for the logs",
+				  path);
+		locked = lock(fd);
+		if (is_named(fd, path))
+			break;
+		close(fd); /* renamed meanwhile */
+	} while (true);
+	need_unused(fd, locked, path);
+	return fd;
+}
+
+/* --- what is there --- */
+
 static bool never(int fd, const char *name, void *context)
 {
 	(void)fd;
@@ -187,64 +310,48 @@ static bool only_own(int fd, const char *name, void *stranger)
 }
 
 /* The one that would be replaced: everything in it is ours, or we stop. */
-static void check_old(const char *path)
+static void check_old(struct rundir *dir)
 {
 	char stranger[NAME_MAX + 1] = "";
 	struct record_dir info;
 	struct stat st;
-	int fd;
 
-	if (lstat(path, &st) != 0 && errno == ENOENT)
-		return;
-	fd = open_directory(path);
-	if (fd == -1 || !read_info(fd, &info))
+	if (lstat(dir->old, &st) == 0 && !S_ISDIR(st.st_mode))
 		die(EXIT_USAGE,
 		    "%s is in the way and not a directory of mmgate; move it, "
 		    "or give another -o",
-		    path);
-	if (!each_name(fd, only_own, stranger))
+		    dir->old);
+	dir->replaced = claim(dir->old);
+	if (dir->replaced == -1)
+		return;
+	if (!read_info(dir->replaced, dir->old, &info))
 		die(EXIT_USAGE,
-		    "%s would be replaced, but holds %s, which is not "
-		    "mmgate's; move it, or give another -o",
-		    path, *stranger != '\0' ? stranger : "unreadable names");
-	close(fd);
+		    "%s is in the way and not a directory of mmgate; move it, "
+		    "or give another -o",
+		    dir->old);
+	if (each_name(dir->replaced, only_own, stranger))
+		return;
+	if (errno != 0)
+		die_errno(EXIT_USAGE, "cannot read %s", dir->old);
+	die(EXIT_USAGE,
+	    "%s would be replaced, but holds %s, which is not mmgate's; move "
+	    "it, or give another -o",
+	    dir->old, stranger);
 }
 
-/* The command of a run whose `run` has not written its end. */
-static bool in_use(const struct record_dir *info)
-{
-	uint64_t now = clock_ns(CLOCK_REALTIME), boot, started, slack;
-	pid_t pid = (pid_t)info->pid;
-
-	if (info->finished || pid <= 0 || !exists(pid) || now < info->started)
-		return false;
-	boot = clock_ns(CLOCK_BOOTTIME) - (now - info->started);
-	started = process_started(pid);
-	slack = UINT64_C(5000000000);
-	return started + slack > boot && started < boot + slack;
-}
-
-static void check_earlier(struct rundir *dir, const struct record_dir *info)
-{
-	if (in_use(info))
-		die(EXIT_USAGE,
-		    "%s is in use by a run that still goes on (process %u); "
-		    "give another -o",
-		    dir->path, info->pid);
-	need_writable_parent(dir->path);
-	check_old(dir->old);
-	dir->state = RUNDIR_EARLIER;
-}
-
-static void check_present(struct rundir *dir, int fd)
+static void check_present(struct rundir *dir)
 {
 	struct record_dir info;
 
-	if (read_info(fd, &info)) {
-		check_earlier(dir, &info);
-	} else if (each_name(fd, never, NULL)) {
+	if (read_info(dir->present, dir->path, &info)) {
+		need_writable_parent(dir->path);
+		check_old(dir);
+		dir->state = RUNDIR_EARLIER;
+	} else if (each_name(dir->present, never, NULL)) {
 		need_writable(dir->path);
 		dir->state = RUNDIR_EMPTY;
+	} else if (errno != 0) {
+		die_errno(EXIT_USAGE, "cannot read %s", dir->path);
 	} else {
 		die(EXIT_USAGE,
 		    "%s has something in it and is not a directory of mmgate; "
@@ -272,28 +379,30 @@ static void check_file_system(struct rundir *dir, const char *where)
 		(unsigned)st.f_type != tmpfs && (unsigned)st.f_type != ramfs;
 }
 
-void rundir_check(struct rundir *dir, const char *path)
+static void look(struct rundir *dir)
 {
 	char *parent;
-	int fd;
 
-	*dir = (struct rundir){.fd = -1, .info = -1};
-	dir->path = absolute(path);
-	dir->old = xasprintf("%s.old", dir->path);
-	fd = open_directory(dir->path);
-	if (fd != -1) {
-		check_present(dir, fd);
-		close(fd);
+	dir->present = claim(dir->path);
+	if (dir->present != -1) {
+		check_present(dir);
 		check_file_system(dir, dir->path);
 		return;
 	}
-	if (errno != ENOENT)
-		die_errno(EXIT_USAGE, "cannot use %s for the logs", dir->path);
 	need_writable_parent(dir->path);
 	parent = real_parent(dir->path);
 	check_file_system(dir, parent);
 	dir->state = RUNDIR_NEW;
 	free(parent);
+}
+
+void rundir_check(struct rundir *dir, const char *path)
+{
+	*dir = (struct rundir){
+		.fd = -1, .info = -1, .present = -1, .replaced = -1};
+	dir->path = absolute(path);
+	dir->old = xasprintf("%s.old", dir->path);
+	look(dir);
 }
 
 /* --- make --- */
@@ -319,11 +428,49 @@ void rundir_remove(const char *path)
 	close(fd);
 }
 
-static void make_info(struct rundir *dir, const struct record_dir *info)
+static void drop(int *fd)
+{
+	if (*fd != -1)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Both locks are held until the new name stands. */
+static void move_earlier(struct rundir *dir)
+{
+	rundir_remove(dir->old);
+	if (rename(dir->path, dir->old) != 0)
+		die_errno(EXIT_USAGE, "cannot rename %s to %s", dir->path,
+			  dir->old);
+}
+
+/* Makes the directory and locks it.  False: somebody else has made it. */
+static bool make_directory(struct rundir *dir)
+{
+	if (dir->state == RUNDIR_EMPTY) {
+		dir->fd = dir->present;
+		dir->present = -1;
+		return true;
+	}
+	if (mkdir(dir->path, 0700) != 0) {
+		if (errno == EEXIST)
+			return false;
+		die_errno(EXIT_USAGE, "cannot make %s", dir->path);
+	}
+	dir->fd = open_directory(dir->path);
+	if (dir->fd == -1)
+		die_errno(EXIT_USAGE, "cannot use %s", dir->path);
+	return lock(dir->fd);
+}
+
+/* False: somebody else has. */
+static bool make_info(struct rundir *dir, const struct record_dir *info)
 {
 	dir->info = openat(dir->fd, RECORD_DIR_NAME,
 			   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			   0600);
+	if (dir->info == -1 && errno == EEXIST)
+		return false;
 	if (dir->info == -1 ||
 	    pwrite(dir->info, info, sizeof(*info), 0) != sizeof(*info)) {
 		int error = errno;
@@ -333,22 +480,27 @@ static void make_info(struct rundir *dir, const struct record_dir *info)
 		die_errno(EXIT_USAGE, "cannot write %s/" RECORD_DIR_NAME,
 			  dir->path);
 	}
+	return true;
+}
+
+static bool make(struct rundir *dir, const struct record_dir *info)
+{
+	bool made;
+
+	if (dir->state == RUNDIR_EARLIER)
+		move_earlier(dir);
+	made = make_directory(dir) && make_info(dir, info);
+	drop(&dir->present);
+	drop(&dir->replaced);
+	return made;
 }
 
 void rundir_make(struct rundir *dir, const struct record_dir *info)
 {
-	if (dir->state == RUNDIR_EARLIER) {
-		rundir_remove(dir->old);
-		if (rename(dir->path, dir->old) != 0)
-			die_errno(EXIT_USAGE, "cannot rename %s to %s",
-				  dir->path, dir->old);
+	while (!make(dir, info)) {
+		drop(&dir->fd);
+		look(dir);
 	}
-	if (dir->state != RUNDIR_EMPTY && mkdir(dir->path, 0700) != 0)
-		die_errno(EXIT_USAGE, "cannot make %s", dir->path);
-	dir->fd = open_directory(dir->path);
-	if (dir->fd == -1)
-		die_errno(EXIT_USAGE, "cannot use %s", dir->path);
-	make_info(dir, info);
 }
 
 void rundir_unmake(struct rundir *dir)
@@ -361,10 +513,10 @@ void rundir_unmake(struct rundir *dir)
 
 void rundir_close(struct rundir *dir)
 {
-	if (dir->info != -1)
-		close(dir->info);
-	if (dir->fd != -1)
-		close(dir->fd);
+	drop(&dir->info);
+	drop(&dir->fd);
+	drop(&dir->present);
+	drop(&dir->replaced);
 	free(dir->path);
 	free(dir->old);
 }
@@ -402,11 +554,11 @@ void rundir_finish(const struct rundir *dir, const struct record_dir *info)
 
 const char *rundir_trouble(const struct rundir *dir)
 {
-	struct stat made, now;
+	struct stat now;
 
-	if (fstat(dir->fd, &made) != 0 || lstat(dir->path, &now) != 0)
+	if (lstat(dir->path, &now) != 0)
 		return "was moved or removed while the program ran";
-	if (made.st_dev != now.st_dev || made.st_ino != now.st_ino)
+	if (!is_named(dir->fd, dir->path))
 		return "was replaced while the program ran";
 	return NULL;
 }

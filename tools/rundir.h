@@ -24,14 +24,20 @@ struct rundir {
 	char *old;  /* its name when a later run renames it */
 	enum rundir_state state;
 	bool on_disk; /* not on a memory file system */
-	int fd, info; /* the directory, RECORD_DIR_NAME; once made */
+	/* The directory, RECORD_DIR_NAME; once made */
+	int fd, info;
+	/* What is there already under the two names, and locked, until it is
+	 * made; -1: nothing. */
+	int present, replaced;
 };
 
 /* Decides what rundir_make() will do, and changes nothing.  Dies (EXIT_USAGE)
- * when the directory cannot be used. */
+ * when the directory cannot be used, also when another run uses it: each holds
+ * a lock on its directory, from here to rundir_close() or its own end. */
 void rundir_check(struct rundir *dir, const char *path);
 
-/* Makes it, with a RECORD_DIR_NAME that says `info`; or dies. */
+/* Makes it, with a RECORD_DIR_NAME that says `info`; or dies.  Checks again
+ * when somebody else was faster. */
 void rundir_make(struct rundir *dir, const struct record_dir *info);
 
 /* Takes it away again, when nothing was started. */
