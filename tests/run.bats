@@ -132,6 +132,93 @@ got'
 	equal "$(grep -cv '^mmgate: ' <<<"$stderr")" 0
 }
 
+summary_of() { # OPTION... -- CMD...: what run says
+	mmgate run -o "$LOGS" "$@" 2>&1 >/dev/null || true
+}
+
+@test "the summary says how the program ended, if not well" {
+	contains "$(summary_of -- sh -c 'exit 5')" 'exit status 5'
+	contains "$(summary_of -- sh -c 'kill -ABRT $$')" \
+		'ended by signal 6 (Aborted)'
+	said=$(summary_of -- true)
+	lacks "$said" 'exit status'
+	lacks "$said" 'ended by'
+}
+
+@test "the summary says which lock calls waited for, or that there was none" {
+	said=$(summary_of -- "$SUBJECTS/mapper")
+	contains "$said" 'no lock at the gate'
+	lacks "$said" together
+	said=$(summary_of --lock mutex -- "$SUBJECTS/mapper")
+	contains "$said" ' at the gate (lock=mutex)'
+	contains "$said" ' waited '
+	said=$(summary_of -- sh -c '"$0"; MMGATE_LOCK=spin "$0"' \
+		"$SUBJECTS/mapper")
+	contains "$said" '(lock=several)'
+}
+
+@test "the summary says why calls went without the lock" {
+	said=$(summary_of --lock mutex -- "$PYTHON" -c '
+import mmap
+for i in range(3):
+    mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x8000)
+')
+	contains "$said" '3 calls went without the lock (3 long)'
+}
+
+# harm OFFSET BYTES: as if the library had said so in its log.
+harm='"$0" >/dev/null; for log in "$1"/*-*.mmgate; do
+	printf "$3" | dd of="$log" bs=1 seek="$2" conv=notrunc 2>/dev/null
+done'
+
+@test "the summary says what the figures do not hold" {
+	said=$(summary_of -- sh -c "$harm" "$SUBJECTS/mapper" "$LOGS" 200 '\3')
+	contains "$said" 'calls found no room in a log: figures are incomplete'
+	said=$(summary_of -- sh -c "$harm" "$SUBJECTS/mapper" "$LOGS" 208 '\1')
+	contains "$said" 'not covered: the calls of a second copy of libc'
+	said=$(summary_of -- "$SUBJECTS/mapper")
+	lacks "$said" incomplete
+	lacks "$said" 'second copy'
+}
+
+@test "the summary speaks of a limit only when it cost something" {
+	limited() {
+		(ulimit -f 4096 && summary_of "$@" -- "$SUBJECTS/mapper" \
+			-n "$number")
+	}
+	number=10
+	lacks "$(limited)" RLIMIT
+	number=8000
+	said=$(limited)
+	contains "$said" 'logs are limited to 4096 KiB by RLIMIT_FSIZE'
+	contains "$said" 'events were overwritten'
+	equal "$(grep -c RLIMIT <<<"$said")" 1
+	said=$(limited --events off)
+	lacks "$said" RLIMIT
+	lacks "$said" overwritten
+}
+
+@test "what the summary advises can be pasted" {
+	printf '#!/bin/sh\nprintf "%%s\\n" "$2"\n' >mmgate
+	chmod +x mmgate
+	for name in plain 'a b' "it's" $'bell\a\e[31m' $'no\nline' \
+		$'not\377utf8' '$HOME' 'ünï'; do
+		LOGS=$BATS_TEST_TMPDIR/$name
+		advice=$(summary_of -- true | sed -n 's/^mmgate: next: //p')
+		lacks "$advice" $'\e'
+		equal "$(PATH=.:$PATH bash -c "$advice")" "$LOGS"
+	done
+}
+
+@test "a program that left no log: the summary does not guess" {
+	said=$(summary_of -- env -i sh -c :)
+	lacks "$said" 'lost LD_PRELOAD'
+	said=$(summary_of --skip 'sh,dash,bash' -- sh -c :)
+	contains "$said" 'MMGATE_ONLY or MMGATE_SKIP leaves it alone'
+	said=$(summary_of -- sh -c 'rm -f "$0"/*' "$LOGS")
+	contains "$said" 'it left no log: see the line above, or `mmgate doctor'
+}
+
 @test "the program inherits no descriptor and no signal state of run's" {
 	cat >state.py <<-'EOP'
 		import os, signal

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,23 +133,12 @@ static void prepare(struct run *run, char **command)
 	free(library);
 }
 
-/* As a shell would take it back. */
 static void put_word(const char *word)
 {
-	const char *plain = "abcdefghijklmnopqrstuvwxyz"
-			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-";
+	char *quoted = opts_quote(word);
 
-	if (*word != '\0' && word[strspn(word, plain)] == '\0') {
-		fputs(word, stdout);
-		return;
-	}
-	putchar('\'');
-	for (; *word != '\0'; word++)
-		if (*word == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*word);
-	putchar('\'');
+	fputs(quoted, stdout);
+	free(quoted);
 }
 
 static int show(const struct run *run)
@@ -223,40 +213,107 @@ static void finish(struct run *run)
 
 /* --- the summary, on stderr --- */
 
-static void sum_calls(const struct log_dir *dir)
+static const char *plural(uint64_t count)
 {
-	struct stats_total total = stats_sum(dir);
-	double busy = total.wait_ns + total.kernel_ns;
-	char share[64] = "";
+	return count == 1 ? "" : "s";
+}
 
-	if (total.thread_ns > 0)
-		snprintf(share, sizeof(share),
-			 "; together %s of the threads' time",
-			 units_percent(busy / total.thread_ns));
-	warn("%s call%s in %zu process%s: %s at the gate, %s in the kernel%s",
-	     units_count(total.calls), total.calls == 1 ? "" : "s", dir->count,
-	     dir->count == 1 ? "" : "es", units_time(total.wait_ns),
-	     units_time(total.kernel_ns), share);
-	if (total.bypassed != 0)
-		warn("%s calls went without the lock; the report says why",
-		     units_count(total.bypassed));
-	if (total.events_lost != 0)
-		warn("%s events had no room in a log",
-		     units_count(total.events_lost));
-	if (total.opened != 0)
-		warn("the gate opened %s times, as a wait was too long "
+/* "no lock", "waited 3 ms at the gate (lock=mutex)" ... */
+static void tell_wait(const struct log_dir *dir, double wait_ns, char *out,
+		      size_t size)
+{
+	char lock[64] = "", other[64];
+
+	for (size_t i = 0; i < dir->count; i++) {
+		log_setting(log_process(dir->logs[i])->settings, "lock", other,
+			    sizeof(other));
+		if (i > 0 && strcmp(lock, other) != 0) {
+			snprintf(lock, sizeof(lock), "several");
+			break;
+		}
+		memcpy(lock, other, sizeof(lock));
+	}
+	if (strcmp(lock, "none") == 0)
+		snprintf(out, size, "no lock at the gate");
+	else
+		snprintf(out, size, "waited %s at the gate (lock=%s)",
+			 units_time(wait_ns), lock);
+}
+
+static void sum_calls(const struct log_dir *dir,
+		      const struct stats_total *total)
+{
+	double busy = total->wait_ns + total->kernel_ns;
+	char share[64] = "", wait[128];
+
+	if (total->thread_ns > 0)
+		snprintf(share, sizeof(share), "; %s%s of the threads' time",
+			 total->wait_ns > 0 ? "together " : "",
+			 units_percent(busy / total->thread_ns));
+	tell_wait(dir, total->wait_ns, wait, sizeof(wait));
+	warn("%s call%s in %zu process%s: %s, %s in the kernel%s",
+	     units_count(total->calls), plural(total->calls), dir->count,
+	     dir->count == 1 ? "" : "es", wait, units_time(total->kernel_ns),
+	     share);
+}
+
+static void sum_bypassed(const struct stats_total *total)
+{
+	char reasons[128] = "";
+	struct text out = text_over(reasons, sizeof(reasons));
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < BYPASS_COUNT; i++) {
+		if (total->bypassed[i] == 0)
+			continue;
+		text_put(&out, all != 0 ? ", " : "");
+		text_put(&out, units_count(total->bypassed[i]));
+		text_put(&out, " ");
+		text_put(&out, log_bypass_name(i));
+		all += total->bypassed[i];
+	}
+	if (all != 0)
+		warn("%s call%s went without the lock (%s)", units_count(all),
+		     plural(all), reasons);
+}
+
+static void sum_gate(const struct stats_total *total)
+{
+	sum_bypassed(total);
+	if (total->opened != 0)
+		warn("the gate opened %s time%s, as a wait was too long "
 		     "(MMGATE_MAX_WAIT)",
-		     units_count(total.opened));
+		     units_count(total->opened), plural(total->opened));
+}
+
+/* "", ", exit status 5", ", ended by signal 6 (Aborted)" */
+static void tell_end(int status, char *out, size_t size)
+{
+	const char *name;
+
+	*out = '\0';
+	if (WIFSIGNALED(status)) {
+		name = strsignal(WTERMSIG(status));
+		snprintf(out, size, ", ended by signal %d (%s)",
+			 WTERMSIG(status), name != NULL ? name : "unknown");
+	} else if (WEXITSTATUS(status) != 0) {
+		snprintf(out, size, ", exit status %d", WEXITSTATUS(status));
+	}
 }
 
 static void sum_run(const struct record_dir *info)
 {
-	warn("ran %s; %s context switches (%s forced), %s page faults, peak "
+	uint64_t switches =
+		info->voluntary_switches + info->involuntary_switches;
+	uint64_t faults = info->minor_faults + info->major_faults;
+	char end[128];
+
+	tell_end(info->status, end, sizeof(end));
+	warn("ran %s%s; %s context switch%s (%s forced), %s page fault%s, peak "
 	     "memory %s",
-	     units_time((double)info->wall_ns),
-	     units_count(info->voluntary_switches + info->involuntary_switches),
-	     units_count(info->involuntary_switches),
-	     units_count(info->minor_faults + info->major_faults),
+	     units_time((double)info->wall_ns), end, units_count(switches),
+	     switches == 1 ? "" : "es", units_count(info->involuntary_switches),
+	     units_count(faults), plural(faults),
 	     units_bytes((double)info->peak_rss_bytes));
 }
 
@@ -291,15 +348,14 @@ static size_t unhooked(const struct log_dir *dir, const char *layer,
 	size_t count = 0;
 
 	for (size_t i = 0; i < dir->count; i++) {
+		const char *gap;
 		char other[256];
 
 		log_setting(log_process(dir->logs[i])->hooks, layer, other,
 			    sizeof(other));
-		if (other[0] == '\0' || strcmp(other, "patched") == 0 ||
-		    strcmp(other, "on") == 0)
-			continue;
-		if (count++ == 0)
-			snprintf(outcome, size, "%s", other);
+		gap = log_gap(other);
+		if (gap != NULL && count++ == 0)
+			snprintf(outcome, size, "%s", gap);
 	}
 	return count;
 }
@@ -314,8 +370,7 @@ static void say_layer(const struct log_dir *dir, const char *calls,
 		snprintf(where, sizeof(where), " in %zu of %zu processes",
 			 count, dir->count);
 	warn("not %scovered%s: calls %s: %s",
-	     text_after(outcome, "symbols only") == NULL ? "all " : "", where,
-	     calls, outcome);
+	     log_gap_is_partial(outcome) ? "all " : "", where, calls, outcome);
 }
 
 static void say_hooks(const struct log_dir *dir)
@@ -335,17 +390,49 @@ static void say_hooks(const struct log_dir *dir)
 			  of_loader);
 }
 
-/* One process stands for all: the others will have met the same limit. */
+static bool lost_any(const struct log_process *p)
+{
+	return p->unrecorded + p->events_lost + p->events_overwritten != 0;
+}
+
+/* Why something was lost.  One process stands for all: the others will have
+ * met the same limit. */
 static void say_limits(const struct log_dir *dir)
 {
 	for (size_t i = 0; i < dir->count; i++) {
 		const struct log_process *p = log_process(dir->logs[i]);
+		const char *limit = text_after(p->limits, "the log is");
 
-		if (p->limits[0] == '\0')
+		if (p->limits[0] == '\0' || !lost_any(p))
 			continue;
-		warn("recorded less in process %u: %s", p->pid, p->limits);
+		if (limit != NULL)
+			warn("logs are%s", limit);
+		else
+			warn("%s", p->limits);
 		return;
 	}
+}
+
+static void say_lost(const struct run *run, const struct log_dir *dir,
+		     const struct stats_total *total)
+{
+	bool wanted = run->settings.knobs.events == EVENTS_ALL;
+
+	if (total->unrecorded != 0)
+		warn("%s call%s found no room in a log: figures are incomplete",
+		     units_count(total->unrecorded), plural(total->unrecorded));
+	if (total->events_lost != 0)
+		warn("%s event%s had no room in a log",
+		     units_count(total->events_lost),
+		     plural(total->events_lost));
+	if (wanted && total->events_overwritten != 0)
+		warn("%s event%s overwritten by newer ones (--log-size)",
+		     units_count(total->events_overwritten),
+		     total->events_overwritten == 1 ? " was" : "s were");
+	say_limits(dir);
+	if (dir->broken != 0)
+		warn("%zu log%s could not be read", dir->broken,
+		     plural(dir->broken));
 }
 
 static void say_uncovered(const struct run *run, const struct log_dir *dir)
@@ -357,13 +444,8 @@ static void say_uncovered(const struct run *run, const struct log_dir *dir)
 		warn("not covered: what %s starts: its environment has no "
 		     "LD_PRELOAD",
 		     run->launch.argv[0]);
-	if (dir == NULL || dir->count == 0)
-		return;
-	say_hooks(dir);
-	say_limits(dir);
-	if (dir->broken != 0)
-		warn("%zu log%s could not be read", dir->broken,
-		     dir->broken == 1 ? "" : "s");
+	if (dir != NULL)
+		say_hooks(dir);
 }
 
 static void say_advice(const struct run *run, const struct log_dir *dir)
@@ -372,8 +454,12 @@ static void say_advice(const struct run *run, const struct log_dir *dir)
 		warn("note: %s is on a disk, whose write-back can stall the "
 		     "program for milliseconds; -o /dev/shm/NAME avoids that",
 		     run->dir.path);
-	if (dir != NULL)
-		warn("next: mmgate report %s", run->dir.path);
+	if (dir != NULL) {
+		char *path = opts_quote(run->dir.path);
+
+		warn("next: mmgate report %s", path);
+		free(path);
+	}
 }
 
 /* What can be read of the logs, or NULL when there are none. */
@@ -396,11 +482,20 @@ static struct log_dir *open_logs(const struct run *run)
 static void summarize(const struct run *run)
 {
 	struct log_dir *dir = open_logs(run);
+	struct stats_total total = {0};
 
-	if (dir != NULL)
-		sum_calls(dir);
+	if (dir != NULL) {
+		total = stats_sum(dir);
+		sum_calls(dir, &total);
+		sum_gate(&total);
+	}
 	sum_run(&run->info);
 	say_uncovered(run, dir);
+	if (total.second_libc != 0)
+		warn("not covered: the calls of a second copy of libc "
+		     "(dlmopen)");
+	if (dir != NULL)
+		say_lost(run, dir, &total);
 	say_advice(run, dir);
 	if (dir != NULL)
 		log_dir_close(dir);
@@ -441,8 +536,9 @@ const struct command cmd_run = {
 		"for wrong usage,\n"
 		"125 when CMD cannot be instrumented, 126 when it cannot be "
 		"executed, 127 when\n"
-		"there is none.  A directory of an earlier run is renamed to "
-		"DIR.old.\n"
+		"there is none.  An earlier directory of logs is renamed to "
+		"DIR.old, replacing\n"
+		"an older one.\n"
 		"\n"
 		"Example:\n"
 		"  mmgate run --lock mutex -o /dev/shm/try -- xz -T4 -k "

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "die.h"
 #include "log.h"
@@ -505,6 +507,63 @@ const struct log_process *log_process(const struct log *log)
 	return &log->process;
 }
 
+/* --- does it live --- */
+
+uint64_t log_pid_started(uint32_t pid)
+{
+	char path[64], line[1024], *field = NULL;
+	uint64_t ticks;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fgets(line, sizeof(line), f))
+		field = strrchr(line, ')'); /* the name may hold anything */
+	fclose(f);
+	for (int i = 2; i < 22 && field; i++)
+		field = strchr(field + 1, ' ');
+	if (!field)
+		return 0;
+	ticks = strtoull(field, NULL, 10);
+	return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* False when it executes something else by now; true also when it may not be
+ * asked. */
+static bool executes(uint32_t pid, const char *exe)
+{
+	char path[64], now[1025] = "";
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, now, sizeof(now) - 1);
+	if (n < 0)
+		return errno == EACCES || errno == EPERM;
+	return !strncmp(now, exe, strlen(exe));
+}
+
+bool log_process_runs(const struct log_process *p)
+{
+	const uint64_t slack = UINT64_C(1000000000);
+	uint64_t started = log_pid_started(p->pid);
+	uint64_t booted = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+
+	/* Not of an earlier boot, nor a later process of that number. */
+	return !p->exited && started != 0 && p->started_unix_ns > booted &&
+	       booted + started < p->started_unix_ns + slack &&
+	       executes(p->pid, p->exe);
+}
+
 const char *log_bypass_name(unsigned reason)
 {
 	static const char *const names[BYPASS_COUNT] = {
@@ -531,6 +590,29 @@ void log_setting(const char *list, const char *name, char *value, size_t size)
 		value[n] = '\0';
 		return;
 	}
+}
+
+const char *log_gap(const char *outcome)
+{
+	static const char *const whole[] = {
+		"",
+		"on",
+		"off",
+		"patched",
+		"symbols only: the program has none",
+	};
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		if (!strcmp(outcome, whole[i]))
+			return NULL;
+	if (!strcmp(outcome, "symbols only: not asked for"))
+		return "off (--hooks symbols)";
+	return outcome;
+}
+
+bool log_gap_is_partial(const char *gap)
+{
+	return !strncmp(gap, "patched", 7) || !strncmp(gap, "on", 2);
 }
 
 /* --- events --- */

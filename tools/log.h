@@ -66,6 +66,12 @@ struct log; /* an open log file */
 struct log *log_open(const char *path, char why[256]);
 const struct log_process *log_process(const struct log *log);
 
+/* Is it known that the process still runs? */
+bool log_process_runs(const struct log_process *p);
+/* When a process was started, as CLOCK_BOOTTIME in ns; 0: there is none, or no
+ * telling. */
+uint64_t log_pid_started(uint32_t pid);
+
 /* Calls `each` for every whole event, oldest first (merged over the rings by
  * time, see merge.h); memory does not grow with their number.  Stops when
  * `each` returns non-zero and returns that; -1 with a warning when the file
@@ -82,6 +88,12 @@ const char *log_bypass_name(unsigned reason);
 /* Value of `name` in a "name=value\n" list such as settings, copied to
  * `value` (empty when it is not there). */
 void log_setting(const char *list, const char *name, char *value, size_t size);
+
+/* What goes unseen by what the library said of a layer, for people ("off
+ * (--hooks symbols)", "symbols only: REASON"), or NULL: nothing. */
+const char *log_gap(const char *outcome);
+/* Is some of the layer seen all the same? */
+bool log_gap_is_partial(const char *gap);
 
 /* The logs of a directory, oldest first. */
 struct log_dir {

@@ -9,6 +9,7 @@
 
 #include "cmd.h"
 #include "die.h"
+#include "utf8.h"
 
 enum {
 	FIRST_KNOB = 0x100, /* above every short option */
@@ -199,6 +200,73 @@ static size_t distance(const char *a, const char *b)
 		}
 	}
 	return row[len];
+}
+
+/* Bytes of the printable character at `s`, or 0. */
+static size_t printable(const char *s)
+{
+	size_t length = utf8_length(s);
+
+	return length != 0 && !utf8_is_control(s) ? length : 0;
+}
+
+static bool is_printable(const char *word)
+{
+	while (*word != '\0' && printable(word) != 0)
+		word += printable(word);
+	return *word == '\0';
+}
+
+/* '...', in which nothing is special but its end. */
+static void quote(const char *word, FILE *out)
+{
+	putc('\'', out);
+	for (; *word != '\0'; word++)
+		if (*word == '\'')
+			fputs("'\\''", out);
+		else
+			putc(*word, out);
+	putc('\'', out);
+}
+
+/* $'...' can name any byte. */
+static void quote_bytes(const char *word, FILE *out)
+{
+	fputs("$'", out);
+	while (*word != '\0') {
+		int n = (int)printable(word);
+
+		if (n == 0) {
+			fprintf(out, "\\%03o", (unsigned char)*word++);
+			continue;
+		}
+		if (*word == '\'' || *word == '\\')
+			putc('\\', out);
+		fprintf(out, "%.*s", n, word);
+		word += n;
+	}
+	putc('\'', out);
+}
+
+char *opts_quote(const char *word)
+{
+	const char *plain = "abcdefghijklmnopqrstuvwxyz"
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-";
+	char *quoted = NULL;
+	size_t size;
+	FILE *out;
+
+	if (*word != '\0' && word[strspn(word, plain)] == '\0')
+		return xstrdup(word);
+	out = open_memstream(&quoted, &size);
+	if (out == NULL)
+		die(EXIT_USAGE, "out of memory");
+	if (is_printable(word))
+		quote(word, out);
+	else
+		quote_bytes(word, out);
+	fclose(out);
+	return quoted;
 }
 
 void opts_guess(struct opts_guess *guess, const char *candidate)

@@ -36,6 +36,10 @@ char *opts_shorts_with_knobs(const char *own);
 /* Number of the knob whose option opts_next() returned, or -1. */
 int opts_knob(int option);
 
+/* A word as a shell takes it back, in memory of its own, without a byte that a
+ * terminal would obey. */
+char *opts_quote(const char *word);
+
 /* The candidate that is most like `word`, so far. */
 struct opts_guess {
 	const char *word;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "die.h"
+#include "log.h"
 
 enum { PAGE = 4096 };
 
@@ -26,29 +27,6 @@ static uint64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* When a process was started, as CLOCK_BOOTTIME, or 0 when there is none (or
- * no telling). */
-static uint64_t process_started(pid_t pid)
-{
-	char path[64], line[1024], *field = NULL;
-	uint64_t ticks;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return 0;
-	if (fgets(line, sizeof(line), f) != NULL)
-		field = strrchr(line, ')'); /* the name may hold anything */
-	fclose(f);
-	for (int i = 2; i < 22 && field != NULL; i++)
-		field = strchr(field + 1, ' ');
-	if (field == NULL)
-		return 0;
-	ticks = strtoull(field, NULL, 10);
-	return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 static bool exists(pid_t pid)
@@ -204,7 +182,7 @@ static bool in_use(const struct record_dir *info)
 	if (info->finished || pid <= 0 || !exists(pid) || now < info->started)
 		return false;
 	boot = clock_ns(CLOCK_BOOTTIME) - (now - info->started);
-	started = process_started(pid);
+	started = log_pid_started(info->pid);
 	slack = UINT64_C(5000000000);
 	return started + slack > boot && started < boot + slack;
 }
@@ -604,7 +582,7 @@ static bool is_gone(const struct record_header *h)
 	if (!exists((pid_t)h->pid))
 		return true;
 	asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
-	started = process_started((pid_t)h->pid);
+	started = log_pid_started(h->pid);
 	return started > h->start.ns + asleep + 1000000000;
 }
 

@@ -63,7 +63,7 @@ static void add_op(struct stats_total *total, const struct log_op *op)
 	total->errors += op->errors;
 	total->gated += op->gated;
 	for (int i = 0; i < BYPASS_COUNT; i++)
-		total->bypassed += op->bypassed[i];
+		total->bypassed[i] += op->bypassed[i];
 	total->wait_ns += op->wait.sum_ns;
 	total->kernel_ns += op->kernel.sum_ns;
 }
@@ -78,6 +78,9 @@ struct stats_total stats_sum(const struct log_dir *dir)
 		for (int op = 0; op < OP_COUNT; op++)
 			add_op(&total, &p->op[op]);
 		total.opened += p->opened;
+		total.unrecorded += p->unrecorded;
+		total.second_libc += p->second_libc;
+		total.events_overwritten += p->events_overwritten;
 		total.events_lost += p->events_lost;
 		total.thread_ns += (double)p->thread_ns;
 	}

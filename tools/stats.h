@@ -21,8 +21,10 @@ uint64_t stats_tlb_shootdowns(void);
 void stats_take_usage(struct record_dir *info, const struct rusage *usage);
 
 struct stats_total {
-	uint64_t calls, errors, gated, bypassed, opened;
-	uint64_t events_lost;
+	uint64_t calls, errors, gated, opened;
+	uint64_t bypassed[BYPASS_COUNT];
+	uint64_t unrecorded, second_libc;
+	uint64_t events_overwritten, events_lost;
 	double wait_ns, kernel_ns, thread_ns;
 };
 
