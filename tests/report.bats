@@ -96,6 +96,48 @@ length,arg,flags,fd,offset,result,error,wait_ns,kernel_ns,caller,stack"
 	equal "$(LC_ALL=C grep -c $'\t' <<<"$output")" 0 tabs
 }
 
+@test "the text report names only gaps that are there" {
+	make_logs
+	run -0 mmgate report "$LOGS"
+	contains "$output" 'thread stacks): off (--hooks symbols)'
+	lacks "$output" 'not asked for'
+	gate() {
+		mmgate run --quiet --hooks all -o "$LOGS" "$@"
+	}
+	gate "$SUBJECTS/mapper" >/dev/null
+	run -0 mmgate report "$LOGS"
+	lacks "$output" 'the program has none'
+}
+
+@test "the text report says why calls went without the lock" {
+	gate mutex "$SUBJECTS/handlers" protect
+	run -0 report 'c["mprotect"]["bypassed_by"]["reentry"]'
+	count=$output
+	run -0 mmgate report "$LOGS"
+	contains "$output" "went without the lock: $count reentry"
+}
+
+@test "the text report tells what runs from what was killed" {
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	out=$BATS_TEST_TMPDIR/out
+	"$BUILD/mmgate" run --quiet -o "$LOGS" -- "$SUBJECTS/mapper" -p \
+		<"$BATS_TEST_TMPDIR/go" >"$out" 3>&- &
+	run=$!
+	exec 9>"$BATS_TEST_TMPDIR/go"
+	eventually grep -q half "$out"
+	run -0 mmgate report "$LOGS"
+	contains "$output" 'so far, still running, 1 thread made calls'
+	lacks "$output" 'last sign of life'
+	report 'p[0]["pid"]' >"$BATS_TEST_TMPDIR/pid"
+	kill -KILL "$(cat "$BATS_TEST_TMPDIR/pid")"
+	wait "$run" || true
+	run -0 mmgate report "$LOGS"
+	contains "$output" ' to its last sign of life, 1 thread made calls'
+	contains "$output" 'it was killed, called _exit or'
+	lacks "$output" 'still running'
+	exec 9>&-
+}
+
 @test "a process can be chosen by its name" {
 	make_logs
 	mmgate report --process early --format json "$LOGS" \

@@ -206,6 +206,26 @@ static void note_events(const struct log_process *p, FILE *out)
 			units_count(p->events_lost));
 }
 
+static void note_bypassed(const struct log_process *p, FILE *out)
+{
+	const char *between = "  went without the lock:";
+	uint64_t bypassed;
+	unsigned reason, i;
+
+	for (reason = 0; reason < BYPASS_COUNT; reason++) {
+		bypassed = 0;
+		for (i = 0; i < OP_COUNT; i++)
+			bypassed += p->op[i].bypassed[reason];
+		if (bypassed == 0)
+			continue;
+		fprintf(out, "%s %s %s", between, units_count(bypassed),
+			log_bypass_name(reason));
+		between = ",";
+	}
+	if (*between == ',')
+		fputc('\n', out);
+}
+
 static void note_gate(const struct log_process *p, FILE *out)
 {
 	char max_wait[64];
@@ -217,12 +237,6 @@ static void note_gate(const struct log_process *p, FILE *out)
 		"  the gate opened %s times: a wait reached max_wait%s%s, and "
 		"calls passed unlocked for a while\n",
 		units_count(p->opened), *max_wait ? "=" : "", max_wait);
-}
-
-static bool is_covered(const char *outcome)
-{
-	return !strcmp(outcome, "on") || !strcmp(outcome, "off") ||
-	       !strcmp(outcome, "patched");
 }
 
 /* What goes unseen when a layer is not hooked. */
@@ -247,23 +261,25 @@ static const char *layer_calls(const char *layer)
 static void note_hooks(const struct log_process *p, FILE *out)
 {
 	char hooks[sizeof(p->hooks)], *line, *outcome, *rest = hooks;
+	const char *gap;
 
 	memcpy(hooks, p->hooks, sizeof(hooks));
 	while ((line = strsep(&rest, "\n"))) {
 		outcome = strchr(line, '=');
-		if (!outcome || is_covered(outcome + 1))
+		gap = outcome ? log_gap(outcome + 1) : NULL;
+		if (!gap)
 			continue;
-		*outcome++ = '\0';
+		*outcome = '\0';
 		fprintf(out, "  %s: %s: %s\n",
-			strncmp(outcome, "patched", 7) ? "not seen"
-						       : "not all seen",
-			layer_calls(line), outcome);
+			log_gap_is_partial(gap) ? "not all seen" : "not seen",
+			layer_calls(line), gap);
 	}
 }
 
 static void print_notes(const struct log_process *p, FILE *out)
 {
 	note_wake(p, out);
+	note_bypassed(p, out);
 	note_gate(p, out);
 	note_events(p, out);
 	if (*p->limits)
@@ -297,13 +313,19 @@ static void print_settings(const struct log_process *p, FILE *out)
 	fputc('\n', out);
 }
 
+static const char *ending(const struct log_process *p)
+{
+	if (p->exited)
+		return "";
+	return log_process_runs(p) ? " so far, still running"
+				   : " to its last sign of life";
+}
+
 static void print_process(const struct log_process *p, FILE *out)
 {
-	fprintf(out, "%s (pid %u)  %s%s, %s thread%s", p->image, p->pid,
-		units_time((double)p->duration_ns),
-		p->exited ? "" : " to its last sign of life",
+	fprintf(out, "%s (pid %u)  %s%s, %s thread%s made calls\n", p->image,
+		p->pid, units_time((double)p->duration_ns), ending(p),
 		units_count(p->threads), p->threads == 1 ? "" : "s");
-	fputc('\n', out);
 	print_settings(p, out);
 	if (report_calls(p) > 0)
 		print_table(p, out);
@@ -341,9 +363,19 @@ static void print_sum(const struct log_process **processes, size_t count,
 		units_time(kernel));
 }
 
-static void print_legend(FILE *out)
+static void print_legend(const struct log_process **shown, size_t count,
+			 FILE *out)
 {
+	size_t i;
+
 	fputs("\nshare: of the time that the process's threads lived\n", out);
+	for (i = 0; i < count; i++)
+		if (!shown[i]->exited && !log_process_runs(shown[i]))
+			break;
+	if (i < count)
+		fputs("last sign of life: its log has no exit(); it was "
+		      "killed, called _exit or executed another program\n",
+		      out);
 }
 
 /* The worst processes first; how many of them have a call. */
@@ -372,7 +404,7 @@ static void print_worst(const struct log_process **worst, size_t count,
 			note_hooks(worst[i], out);
 	}
 	if (count > 0)
-		print_legend(out);
+		print_legend(worst, count, out);
 }
 
 void report_text(const struct report *report, FILE *out)
