@@ -133,7 +133,7 @@ got'
 }
 
 summary_of() { # OPTION... -- CMD...: what run says
-	mmgate run -o "$LOGS" "$@" 2>&1 >/dev/null || true
+	{ mmgate run -o "$LOGS" "$@" >/dev/null || true; } 2>&1
 }
 
 @test "the summary says how the program ended, if not well" {
@@ -439,6 +439,60 @@ done'
 	run -0 mmgate report
 	contains "$output" mapper
 	[ -d mmgate.out ]
+}
+
+@test "a limit on files is refused by its name, and keeps its signal" {
+	# What is said goes through a pipe, which no limit stops.
+	run -2 bash -o pipefail -c '(ulimit -f 0 && exec "$@") 2>&1 | cat' \
+		limit "$BUILD/mmgate" run -o "$LOGS" -- touch started
+	equal "${#lines[@]}" 1
+	contains "$output" RLIMIT_FSIZE
+	[ ! -e "$LOGS" ]
+	[ ! -e started ]
+	# What is already there stays where it is.
+	quiet_run -- true
+	run -2 bash -c 'ulimit -f 0 && exec "$@"' limit \
+		"$BUILD/mmgate" run -o "$LOGS" -- true
+	[ ! -e "$LOGS.old" ]
+	# The program is ended by it as ever, also when run may not write its
+	# summary.
+	status=0
+	bash -c 'ulimit -f 4 && exec "$@"' limit "$BUILD/mmgate" run -o "$LOGS" \
+		-- sh -c 'dd if=/dev/zero of=big bs=9000 count=2 2>/dev/null
+			kill -l $?' >out 2>&1 3>&- || status=$?
+	equal "$(head -1 out)" XFSZ
+	status=0
+	head -c 4096 /dev/zero >full
+	bash -c 'ulimit -f 4 && exec "$@"' limit "$BUILD/mmgate" run -o "$LOGS" \
+		-- sh -c 'exit 5' 2>>full 3>&- || status=$?
+	equal "$status" 5
+}
+
+@test "few descriptors are named as the cause" {
+	few() { # NUMBER: run with so many
+		bash -c 'ulimit -n $0 && exec "$@"' "$1" "$BUILD/mmgate" run \
+			-o "$LOGS" -- true 3>&- 2>&1 || true
+	}
+	contains "$(few 4)" "$LIBRARY cannot be read: Too many open files"
+	quiet_run -- true
+	for number in 4 5 6; do
+		said=$(few $number)
+		contains "$said" 'Too many open files'
+		lacks "$said" 'is not a directory'
+		lacks "$said" 'ELF'
+	done
+}
+
+@test "a link to nowhere and an empty command are refused by name" {
+	ln -s nowhere "$LOGS"
+	run -2 --separate-stderr quiet_run -- touch started
+	equal "${#stderr_lines[@]}" 1
+	contains "$stderr" 'is a symbolic link to nowhere, which is not there'
+	rm "$LOGS"
+	run -127 --separate-stderr quiet_run -- ''
+	equal "$stderr" 'mmgate: the command is empty'
+	[ ! -e "$LOGS" ]
+	[ ! -e started ]
 }
 
 @test "a library whose path cannot be preloaded is refused" {

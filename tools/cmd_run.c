@@ -505,6 +505,7 @@ static int run(int argc, char **argv)
 {
 	static struct run run; /* all zero */
 
+	launch_ignore_size(&run.launch);
 	prepare(&run, parse(&run, argc, argv));
 	if (run.dry_run)
 		return show(&run);

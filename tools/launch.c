@@ -185,6 +185,14 @@ static void restore_signals(const struct launch *launch)
 	sigprocmask(SIG_SETMASK, &launch->mask, NULL);
 }
 
+void launch_ignore_size(struct launch *launch)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	launch->size_ignored =
+		sigaction(SIGXFSZ, &ignore, &launch->size_action) == 0;
+}
+
 static void set_variables(char **variables)
 {
 	char started[32];
@@ -201,6 +209,8 @@ static _Noreturn void become(const struct launch *launch, int report)
 
 	set_variables(launch->variables);
 	restore_signals(launch);
+	if (launch->size_ignored)
+		sigaction(SIGXFSZ, &launch->size_action, NULL);
 	execvp(launch->path, launch->argv);
 	error = errno;
 	while (write(report, &error, sizeof(error)) == -1 && errno == EINTR)

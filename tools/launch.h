@@ -9,6 +9,7 @@
 #define MMGATE_LAUNCH_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -48,9 +49,14 @@ struct launch {
 	uint64_t wall_ns;
 
 	sigset_t mask; /* ours, and the program's */
-	struct sigaction child_action;
+	struct sigaction child_action, size_action;
+	bool size_ignored;
 	uint64_t started_ns;
 };
+
+/* From here on a write of ours beyond RLIMIT_FSIZE fails and does not kill us.
+ * The program gets its SIGXFSZ as it was. */
+void launch_ignore_size(struct launch *launch);
 
 /* Starts it.  0, or the errno of the exec that failed.  From here to the end
  * of launch_wait() all signals are held back. */

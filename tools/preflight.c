@@ -106,7 +106,9 @@ static char *find(struct preflight *p, const char *command)
 		path = search_path(command);
 		error = errno;
 	}
-	if (path == NULL && (error == ENOENT || error == ENOTDIR))
+	if (*command == '\0')
+		refuse(p, EXIT_NOT_FOUND, "the command is empty");
+	else if (path == NULL && (error == ENOENT || error == ENOTDIR))
 		refuse(p, EXIT_NOT_FOUND, "%s: command not found", command);
 	else if (path == NULL)
 		refuse(p, EXIT_NOT_RUN, "%s: cannot be executed: %s", command,
@@ -716,10 +718,25 @@ static void check_image(struct preflight *p, const struct image *image,
 			checks[i](&s);
 }
 
+static void check_against(struct preflight *p, const struct image *image,
+			  const char *library)
+{
+	struct image other;
+
+	if (!image_open(&other, library))
+		note(p, xasprintf("%s cannot be read: %s", library,
+				  strerror(errno)));
+	else if (!other.is_elf)
+		note(p, xasprintf("%s is not an ELF file", library));
+	else
+		check_image(p, image, &other);
+	image_close(&other);
+}
+
 void preflight_check(struct preflight *p, const char *command,
 		     const char *library)
 {
-	struct image image, other;
+	struct image image;
 
 	*p = (struct preflight){.status = EXIT_DONE};
 	p->path = find(p, command);
@@ -728,20 +745,13 @@ void preflight_check(struct preflight *p, const char *command,
 	if (decided(p))
 		return;
 	if (!image_open(&image, p->program)) {
-		note(p, xasprintf("%s cannot be read: no telling whether the "
-				  "library can be preloaded",
-				  p->program));
+		note(p, xasprintf("%s cannot be read: %s; no telling whether "
+				  "the library can be preloaded",
+				  p->program, strerror(errno)));
 		return;
 	}
-	if (!image_open(&other, library != NULL ? library : "/proc/self/exe") ||
-	    !other.is_elf)
-		note(p,
-		     xasprintf("%s cannot be read as an ELF file",
-			       library != NULL ? library : "/proc/self/exe"));
-	else
-		check_image(p, &image, &other);
+	check_against(p, &image, library != NULL ? library : "/proc/self/exe");
 	image_close(&image);
-	image_close(&other);
 }
 
 /* The rest of what is known of `inner`, which p->path starts. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
@@ -117,6 +118,17 @@ static char *real_parent(const char *path)
 	return parent;
 }
 
+static void need_no_link(const char *path)
+{
+	char target[PATH_MAX] = "";
+
+	if (readlink(path, target, sizeof(target) - 1) > 0)
+		die(EXIT_USAGE,
+		    "%s is a symbolic link to %s, which is not there; make "
+		    "that directory, or give another -o",
+		    path, target);
+}
+
 /* Without symbolic links, also when it is not there yet. */
 static char *absolute(const char *path)
 {
@@ -126,6 +138,7 @@ static char *absolute(const char *path)
 		return real;
 	if (errno != ENOENT)
 		die_errno(EXIT_USAGE, "cannot use %s for the logs", path);
+	need_no_link(path);
 	parent = real_parent(path);
 	copy = xstrdup(path);
 	real = xasprintf("%s/%s", strcmp(parent, "/") == 0 ? "" : parent,
@@ -357,6 +370,19 @@ static void check_file_system(struct rundir *dir, const char *where)
 		(unsigned)st.f_type != tmpfs && (unsigned)st.f_type != ramfs;
 }
 
+static void need_size(const char *path)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	    limit.rlim_cur < sizeof(struct record_dir))
+		die(EXIT_USAGE,
+		    "cannot write %s/" RECORD_DIR_NAME ": RLIMIT_FSIZE "
+		    "(ulimit -f) is %llu bytes, and it takes %zu",
+		    path, (unsigned long long)limit.rlim_cur,
+		    sizeof(struct record_dir));
+}
+
 static void look(struct rundir *dir)
 {
 	char *parent;
@@ -380,6 +406,7 @@ void rundir_check(struct rundir *dir, const char *path)
 		.fd = -1, .info = -1, .present = -1, .replaced = -1};
 	dir->path = absolute(path);
 	dir->old = xasprintf("%s.old", dir->path);
+	need_size(dir->path);
 	look(dir);
 }
 
