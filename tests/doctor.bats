@@ -314,8 +314,7 @@ refused() {
 	contains "$output" 'changing code        allowed, by /proc/self/mem'
 	is_row mmap yes yes yes yes no
 	is_row madvise yes yes - yes no
-	contains "$output" \
-		'inline               symbols only: this system forbids new code'
+	contains "$output" 'this system forbids new code'
 }
 
 # with LIBRARY...: the subject with these preloaded, its log in $LOGS.
