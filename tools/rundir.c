@@ -202,12 +202,11 @@ static bool in_use(const struct record_dir *info)
 
 /* A mapping keeps its file open, for writing if it is one of the library.
  * Unlike a look for the process this sees other pid namespaces too. */
-static bool is_unwritten(int fd, const char *name, void *context)
+static bool is_unwritten(int fd, const char *name, void *writer)
 {
 	bool unwritten = true;
 	int file;
 
-	(void)context;
 	if (!is_own_file(fd, name) || !ends_in(name, RECORD_SUFFIX))
 		return true;
 	file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -216,20 +215,21 @@ static bool is_unwritten(int fd, const char *name, void *context)
 	if (fcntl(file, F_SETLEASE, F_RDLCK) != 0)
 		unwritten = errno != EAGAIN;
 	close(file);
+	if (!unwritten)
+		*(long *)writer = strtol(name, NULL, 10);
 	return unwritten;
 }
 
-/* Of programs that outlived their run, such as daemons. */
-static bool has_writers(int fd)
+/* A program that outlived its run, such as a daemon; 0: none. */
+static long find_writer(int fd)
 {
 	/* Somebody who opens a log right now breaks our lease: SIGIO. */
 	void (*action)(int) = signal(SIGIO, SIG_IGN);
-	bool none = each_name(fd, is_unwritten, NULL);
-	int error = errno;
+	long writer = 0;
 
+	each_name(fd, is_unwritten, &writer);
 	signal(SIGIO, action);
-	errno = error;
-	return !none && error == 0;
+	return writer;
 }
 
 static _Noreturn void refuse_used(const char *path, uint32_t pid)
@@ -247,16 +247,18 @@ static void need_unused(int fd, bool locked, const char *path)
 {
 	struct record_dir info = {0};
 	bool begun = read_info(fd, path, &info);
+	long writer;
 
 	if (!locked)
 		refuse_used(path, info.finished ? 0 : info.pid);
 	if (begun && in_use(&info))
 		refuse_used(path, info.pid);
-	if (begun && has_writers(fd))
+	writer = begun ? find_writer(fd) : 0;
+	if (writer != 0)
 		die(EXIT_USAGE,
-		    "%s is in use: processes of that run still use it; end "
-		    "them, or give another -o",
-		    path);
+		    "%s is in use: processes of that run still use it (such as "
+		    "%ld); end them, or give another -o",
+		    path, writer);
 }
 
 /* Opens what is there and locks it: -1 when there is nothing.  What is no
@@ -300,6 +302,14 @@ static bool only_own(int fd, const char *name, void *stranger)
 	return false;
 }
 
+static _Noreturn void refuse_old(const char *path)
+{
+	die(EXIT_USAGE,
+	    "%s is in the way and not a directory of mmgate; move it, or give "
+	    "another -o",
+	    path);
+}
+
 /* The one that would be replaced: everything in it is ours, or we stop. */
 static void check_old(struct rundir *dir)
 {
@@ -308,18 +318,12 @@ static void check_old(struct rundir *dir)
 	struct stat st;
 
 	if (lstat(dir->old, &st) == 0 && !S_ISDIR(st.st_mode))
-		die(EXIT_USAGE,
-		    "%s is in the way and not a directory of mmgate; move it, "
-		    "or give another -o",
-		    dir->old);
+		refuse_old(dir->old);
 	dir->replaced = claim(dir->old);
 	if (dir->replaced == -1)
 		return;
 	if (!read_info(dir->replaced, dir->old, &info))
-		die(EXIT_USAGE,
-		    "%s is in the way and not a directory of mmgate; move it, "
-		    "or give another -o",
-		    dir->old);
+		refuse_old(dir->old);
 	if (each_name(dir->replaced, only_own, stranger))
 		return;
 	if (errno != 0)
