@@ -176,6 +176,11 @@ done'
 	contains "$said" 'calls found no room in a log: figures are incomplete'
 	said=$(summary_of -- sh -c "$harm" "$SUBJECTS/mapper" "$LOGS" 208 '\1')
 	contains "$said" 'not covered: the calls of a second copy of libc'
+	said=$(summary_of -- sh -c 'for log in "$0"/*-*.mmgate; do
+			printf no 1<>"$log"
+		done' "$LOGS")
+	contains "$said" '1 log could not be read'
+	lacks "$said" 'at the gate'
 	said=$(summary_of -- "$SUBJECTS/mapper")
 	lacks "$said" incomplete
 	lacks "$said" 'second copy'

@@ -484,7 +484,7 @@ static void summarize(const struct run *run)
 	struct log_dir *dir = open_logs(run);
 	struct stats_total total = {0};
 
-	if (dir != NULL) {
+	if (dir != NULL && dir->count != 0) {
 		total = stats_sum(dir);
 		sum_calls(dir, &total);
 		sum_gate(&total);
