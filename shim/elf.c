@@ -160,27 +160,36 @@ static const struct link_map *first_module(const Elf64_Phdr *headers,
 	return NULL;
 }
 
+/* By its dynamic section, which is mapped for sure.  Its header is at the bias
+ * only where its addresses begin at 0; then its tables are near. */
+static bool is_module(const struct link_map *module, const char *soname)
+{
+	enum { NEAR = 1 << 16 };
+	struct elf_image image = {.bias = module->l_addr};
+	uintptr_t table;
+
+	if (module->l_addr == 0 || module->l_addr & 4095)
+		return false;
+	read_dynamic(&image, module->l_ld);
+	table = (uintptr_t)(image.gnu_hash != NULL ? image.gnu_hash
+						   : image.hash);
+	return image.soname != NULL && text_equal(image.soname, soname) &&
+	       table > module->l_addr && table < module->l_addr + NEAR;
+}
+
 bool elf_find(const Elf64_Phdr *headers, unsigned long count,
 	      const char *soname, struct elf_image *image)
 {
 	const struct link_map *module = first_module(headers, count);
 
-	for (; module != NULL; module = module->l_next) {
-		uintptr_t dynamic = (uintptr_t)module->l_ld;
-
-		/* Its header is at the bias unless it was prelinked; the
-		 * program's own may have none there. */
-		if (module->l_addr == 0 || module->l_addr & 4095 ||
-		    dynamic < module->l_addr || module->l_prev == NULL)
-			continue;
-		if (elf_read((const void *)module->l_addr, image) &&
-		    image->soname != NULL &&
-		    text_equal(image->soname, soname)) {
-			image->path = module->l_name;
-			return true;
-		}
-	}
-	return false;
+	/* The first is the program itself. */
+	for (; module != NULL; module = module->l_next)
+		if (module->l_prev != NULL && is_module(module, soname))
+			break;
+	if (module == NULL || !elf_read((const void *)module->l_addr, image))
+		return false;
+	image->path = module->l_name;
+	return true;
 }
 
 bool elf_program_text(const Elf64_Phdr *headers, unsigned long count,

@@ -26,7 +26,7 @@
 #include "poison.h"
 
 /* Strings outlive the environment they came from, which the program owns. */
-static char log_path[4096], exe[1024], comm[17];
+static char log_path[4096], only[1024], skip[1024], exe[1024], comm[17];
 static char hooks[1024], coverage[512];
 static struct knobs knobs;
 static struct patch_report patches;
@@ -107,6 +107,21 @@ static void keep_log_path(void)
 	text_put(&out, n > 0 ? "/" : "");
 	text_put(&out, knobs.log);
 	knobs.log = log_path;
+	if (!out.cut)
+		return;
+	diag_line("no log: the path in MMGATE_LOG is too long");
+	knobs.log = NULL;
+}
+
+/* A list that is only looked at now, and shown later; shown cut, if it must. */
+static const char *keep(const char *list, char *to, size_t size)
+{
+	struct text out = text_over(to, size);
+
+	if (list == NULL)
+		return NULL;
+	text_put(&out, list);
+	return to;
 }
 
 /* The executable's path, for the log and for MMGATE_ONLY and _SKIP. */
@@ -348,6 +363,8 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		followed = is_followed(env, auxv);
 	if (!followed || (knobs.lock == LOCK_none && knobs.log == NULL))
 		return; /* nothing to do: pass */
+	knobs.only = keep(knobs.only, only, sizeof(only));
+	knobs.skip = keep(knobs.skip, skip, sizeof(skip));
 	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR),
 		   knobs.log != NULL);
 	locks_init();

@@ -83,10 +83,4 @@ bool knob_list_names(const char *list, const char *name);
 bool knobs_select(const struct knobs *knobs, const char *name,
 		  const char *other);
 
-/* Is there a lock at all, and is this op behind it? */
-static inline bool knobs_gate(const struct knobs *knobs, enum op op)
-{
-	return knobs->lock != LOCK_none && (knobs->calls >> op & 1);
-}
-
 #endif

@@ -114,6 +114,14 @@ void lock_abandon(struct lock *lock)
 	sys_futex_wake(&lock->word, INT32_MAX);
 }
 
+/* Clocks of two CPUs may differ by a hair; 0 would mean no sleep. */
+static uint64_t ticks_since(uint64_t stamp)
+{
+	uint64_t now = clock_ticks();
+
+	return now > stamp ? now - stamp : 1;
+}
+
 /* Nanoseconds left, 0 when the limit has passed. */
 static uint64_t time_left(struct lock_wait *wait)
 {
@@ -139,7 +147,7 @@ static int sleep_for(struct lock *lock, uint32_t seen, struct lock_wait *wait,
 	if (result == 0) {
 		stamp = claim_stamp(lock, asleep);
 		if (stamp != 0)
-			wait->wake = clock_ticks() - stamp;
+			wait->wake = ticks_since(stamp);
 	}
 	return result == -ETIMEDOUT ? -ETIMEDOUT : 0;
 }

@@ -39,7 +39,7 @@ static struct {
 	uint32_t ring_slots;
 	bool all_there; /* the whole file has memory: no populating */
 	uint32_t refused[RECORD_MAX_STRIPES]; /* parts that got none */
-	struct sys_statx libc;                /* the file; inode 0: not known */
+	struct sys_file libc;                 /* inode 0: not known */
 	uint32_t full; /* it was said that the log cannot grow */
 	struct ring rings[RECORD_MAX_STRIPES];
 } self;
@@ -499,7 +499,7 @@ static void set_up(const struct log_about *about)
 		if (log_has(i, PART_HEAD))
 			show_ring(i);
 	}
-	if (about->libc == NULL || sys_statx(AT_FDCWD, about->libc, &self.libc))
+	if (about->libc == NULL || sys_stat(about->libc, &self.libc) != 0)
 		self.libc.inode = 0;
 }
 
@@ -550,14 +550,13 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 		return give_up(why, "", error);
 	set_up(about);
 	fill_header(knobs, about, started, pid);
+	log_hot.in_use = true;
 	return true;
 }
 
 void log_forget(void)
 {
-	log_hot.stripes = NULL;
-	self.header = NULL;
-	self.dir = NULL;
+	log_hot.in_use = false;
 }
 
 /* --- in use --- */
@@ -565,9 +564,20 @@ void log_forget(void)
 /* The log cannot grow any more: says so in it, once. */
 static void note_full(const char *why)
 {
-	if (__atomic_exchange_n(&self.full, 1, __ATOMIC_RELAXED) == 0 &&
-	    self.header->limits[0] == '\0')
-		copy(self.header->limits, sizeof(self.header->limits), why);
+	char *limits = self.header->limits;
+	size_t used;
+	struct text out;
+
+	if (__atomic_exchange_n(&self.full, 1, __ATOMIC_RELAXED) != 0)
+		return;
+	/* The file may have been changed by others: no end is looked for
+	 * beyond it. */
+	limits[sizeof(self.header->limits) - 1] = '\0';
+	used = text_len(limits);
+	out = (struct text){.at = limits + used,
+			    .room = sizeof(self.header->limits) - used};
+	text_put(&out, used > 0 ? "; " : "");
+	text_put(&out, why);
 }
 
 /* Takes `bytes` of the directory's allowance and fills them with memory. */
@@ -595,7 +605,11 @@ static bool get_part(uint32_t i, unsigned part, const void *at, uint64_t bytes)
 				  __ATOMIC_RELAXED);
 		return false;
 	}
-	__atomic_fetch_or(&log_hot.ready[i], 1u << part, __ATOMIC_RELEASE);
+	if (__atomic_fetch_or(&log_hot.ready[i], 1u << part,
+			      __ATOMIC_RELEASE) >>
+		    part &
+	    1)
+		add(&self.dir->allocated, -bytes); /* counted by another */
 	return true;
 }
 
@@ -727,12 +741,10 @@ bool log_compare_clocks(uint64_t now)
 
 void log_mapped(int fd)
 {
-	struct sys_statx about;
+	struct sys_file file;
 
-	if (self.libc.inode != 0 && sys_statx(fd, "", &about) == 0 &&
-	    about.inode == self.libc.inode &&
-	    about.device_major == self.libc.device_major &&
-	    about.device_minor == self.libc.device_minor)
+	if (self.libc.inode != 0 && sys_fstat(fd, &file) == 0 &&
+	    file.inode == self.libc.inode && file.device == self.libc.device)
 		add(&self.header->second_libc, 1);
 }
 

@@ -62,7 +62,9 @@ void log_end(void);
 
 /* What every call needs, so that the functions below can be inline. */
 struct log_hot {
-	char *stripes;      /* NULL: no log */
+	bool in_use; /* there is a log; when it is left its memory stays, for a
+		      * call that a handler interrupted and forked from */
+	char *stripes;
 	uint64_t next_look; /* ticks: the clocks are due to be compared */
 	uint32_t ready[RECORD_MAX_STRIPES]; /* parts with memory, a bit each */
 };
@@ -76,7 +78,7 @@ bool log_compare_clocks(uint64_t now);
 
 static inline bool log_is_open(void)
 {
-	return log_hot.stripes != NULL;
+	return log_hot.in_use;
 }
 
 static inline struct record_stripe *log_stripe(uint32_t stripe)

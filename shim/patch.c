@@ -63,13 +63,13 @@ static unsigned stated_threads(void)
  * An emulator's own threads are in there, but its stat names none. */
 static unsigned count_threads(void)
 {
-	struct sys_statx about;
+	struct sys_file tasks;
 
-	if (sys_statx(-100, "/proc/self/task", &about) != 0)
+	if (sys_stat("/proc/self/task", &tasks) != 0)
 		return 0;
-	if (about.links == 3)
+	if (sys_links(&tasks) == 3)
 		return 1;
-	return about.links > 3 ? stated_threads() : 0;
+	return sys_links(&tasks) > 3 ? stated_threads() : 0;
 }
 
 /* NULL when code can be changed, or why not.  libc's own flag says it without

@@ -281,6 +281,8 @@ static unsigned char *find_site(unsigned char *from, unsigned char *to,
 			++*count;
 		}
 	}
+	if (seen.count == sizeof(seen.at) / sizeof(seen.at[0]))
+		*count = 2; /* there may be more */
 	return *count == 1 ? found : NULL;
 }
 

@@ -135,24 +135,32 @@ static inline long sys_pkey_mprotect(const void *addr, size_t length, int prot,
 
 /* What the library needs for itself. */
 
-/* What statx tells; not every libc has the kernel's headers. */
-struct sys_statx {
-	uint32_t mask, block_size;
-	uint64_t attributes;
-	uint32_t links, owner, group;
-	uint16_t mode, unused;
-	uint64_t inode, rest[11];
-	uint32_t of_special[2], device_major, device_minor;
-	uint64_t more[14];
+/* Which file: the first words of the kernel's struct stat, on both CPUs. */
+struct sys_file {
+	uint64_t device, inode;
+	uint64_t rest[16];
 };
 
-/* Which file this is, and its links; `path` may be empty, for `fd` itself. */
-static inline long sys_statx(int fd, const char *path, struct sys_statx *about)
+static inline uint64_t sys_links(const struct sys_file *file)
 {
-	enum { EMPTY_PATH = 0x1000, LINKS = 4, INODE = 0x100 };
+#if defined(__aarch64__)
+	return file->rest[0] >> 32; /* behind the mode */
+#else
+	return file->rest[0];
+#endif
+}
 
-	return sys_call6(__NR_statx, fd, (long)path, EMPTY_PATH, LINKS | INODE,
-			 (long)about, 0);
+static inline long sys_fstat(int fd, struct sys_file *file)
+{
+	return sys_call3(__NR_fstat, fd, (long)file, 0);
+}
+
+static inline long sys_stat(const char *path, struct sys_file *file)
+{
+	enum { AT_CWD = -100 };
+
+	return sys_call6(__NR_newfstatat, AT_CWD, (long)path, (long)file, 0, 0,
+			 0);
 }
 
 /* The number of the file system that `path` is on, 0 when there is no telling.

@@ -12,6 +12,9 @@
 #include "gate.h"
 #include "sys.h"
 
+/* The caller is who called the function that this becomes part of. */
+#define INLINE inline __attribute__((always_inline))
+
 #define EXPORT __attribute__((visibility("default")))
 
 /* A span for this call, entered.  Each field by its own store: an initialiser

@@ -15,27 +15,27 @@
 
 #include "poison.h"
 
-static void *wrap_mmap(void *addr, size_t length, int prot, int flags, int fd,
-		       off_t offset)
+static INLINE void *wrap_mmap(void *addr, size_t length, int prot, int flags,
+			      int fd, off_t offset)
 {
 	ENTER(OP_MMAP, addr, length, prot, flags, fd, offset);
 	return (void *)edge(gate_leave(
 		&span, sys_mmap(addr, length, prot, flags, fd, offset)));
 }
 
-static int wrap_munmap(void *addr, size_t length)
+static INLINE int wrap_munmap(void *addr, size_t length)
 {
 	ENTER(OP_MUNMAP, addr, length, 0, 0, 0, 0);
 	return (int)edge(gate_leave(&span, sys_munmap(addr, length)));
 }
 
-static int wrap_mprotect(void *addr, size_t length, int prot)
+static INLINE int wrap_mprotect(void *addr, size_t length, int prot)
 {
 	ENTER(OP_MPROTECT, addr, length, prot, 0, 0, 0);
 	return (int)edge(gate_leave(&span, sys_mprotect(addr, length, prot)));
 }
 
-static int wrap_madvise(void *addr, size_t length, int advice)
+static INLINE int wrap_madvise(void *addr, size_t length, int advice)
 {
 	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
 	return (int)edge(gate_leave(&span, sys_madvise(addr, length, advice)));
@@ -43,7 +43,7 @@ static int wrap_madvise(void *addr, size_t length, int advice)
 
 /* Returns the error and leaves errno.  POSIX_MADV_DONTNEED must not lose data,
  * which Linux's advice of that number does, so libc makes no call for it. */
-static int wrap_posix_madvise(void *addr, size_t length, int advice)
+static INLINE int wrap_posix_madvise(void *addr, size_t length, int advice)
 {
 	if (advice == POSIX_MADV_DONTNEED)
 		return 0;
@@ -52,8 +52,8 @@ static int wrap_posix_madvise(void *addr, size_t length, int advice)
 }
 
 /* new_addr: what a caller passed in the optional argument, or chance. */
-static void *wrap_mremap(void *addr, size_t old_length, size_t new_length,
-			 int flags, void *new_addr)
+static INLINE void *wrap_mremap(void *addr, size_t old_length,
+				size_t new_length, int flags, void *new_addr)
 {
 	if (!(flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)))
 		new_addr = NULL;
@@ -70,7 +70,8 @@ static void *wrap_mremap(void *addr, size_t old_length, size_t new_length,
 }
 
 /* Without a key it is mprotect, on kernels without keys too. */
-static int wrap_pkey_mprotect(void *addr, size_t length, int prot, int key)
+static INLINE int wrap_pkey_mprotect(void *addr, size_t length, int prot,
+				     int key)
 {
 	if (key == -1)
 		return wrap_mprotect(addr, length, prot);
@@ -97,6 +98,15 @@ static struct {
 /* The thread is on its way through a patch of an exported name, which may hand
  * on to libc's function. */
 static __thread unsigned handing;
+
+/* Not wrap_entries, which only builds that patch have. */
+static const struct {
+	const char *symbol;
+	uint8_t op;
+} known[WRAP_ENTRIES] = {
+#define OP_SYMBOL(symbol, NAME) {#symbol, OP_##NAME},
+#include "ops.def"
+};
 
 static inline bool is_patched(const uint64_t *function, uint64_t begins)
 {
@@ -131,6 +141,10 @@ static inline bool is_export_taken(unsigned i)
 		return wrapper arguments;                                      \
 	}                                                                      \
                                                                                \
+	/* The same, whatever others export by the name. */                    \
+	extern __typeof__(export_##symbol) own_##symbol                        \
+		__attribute__((alias(#symbol), visibility("hidden")));         \
+                                                                               \
 	static type entry_##symbol parameters                                  \
 	{                                                                      \
 		type result;                                                   \
@@ -138,7 +152,7 @@ static inline bool is_export_taken(unsigned i)
 		if (!is_export_taken(WRAP_ENTRY_##symbol) || handing)          \
 			return wrapper arguments;                              \
 		handing = 1;                                                   \
-		result = export_##symbol arguments;                            \
+		result = own_##symbol arguments;                               \
 		handing = 0;                                                   \
 		return result;                                                 \
 	}
@@ -173,17 +187,16 @@ static const uint64_t *watchable(const void *function)
 void wrap_watch(const struct elf_image *libc, uint8_t taken)
 {
 	for (unsigned i = 0; i < WRAP_ENTRIES; i++) {
-		const uint64_t *function = watchable(
-			elf_symbol(libc, wrap_entries[i].symbol, NULL));
+		const uint64_t *function =
+			watchable(elf_symbol(libc, known[i].symbol, NULL));
 
 		watched[i].exported = watchable(wrap_exports[i]);
 		if (watched[i].exported != NULL)
 			watched[i].exported_begins = *watched[i].exported;
 		if (function == NULL)
 			continue;
-		watched[i].libc_begins = taken >> wrap_entries[i].op & 1
-						 ? ~*function
-						 : *function;
+		watched[i].libc_begins =
+			taken >> known[i].op & 1 ? ~*function : *function;
 		watched[i].libc = function;
 	}
 }
@@ -194,7 +207,7 @@ uint8_t wrap_taken(void)
 
 	for (unsigned i = 0; i < WRAP_ENTRIES; i++)
 		if (is_taken(i))
-			taken |= 1u << wrap_entries[i].op;
+			taken |= 1u << known[i].op;
 	return (uint8_t)taken;
 }
 
@@ -204,7 +217,7 @@ const void *const wrap_functions[WRAP_ENTRIES] = {
 };
 
 const void *const wrap_exports[WRAP_ENTRIES] = {
-#define OP_SYMBOL(symbol, NAME) export_##symbol,
+#define OP_SYMBOL(symbol, NAME) own_##symbol,
 #include "ops.def"
 };
 

@@ -128,3 +128,16 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 	equal "$(cat "$MISSED")" "" "missed calls"
 	contains "$(cat "$BATS_TEST_TMPDIR/out")" "all good"
 }
+
+@test "libraries that are linked for another address do not trouble the start" {
+	for name in one two; do
+		"${CC:-cc}" -shared -fPIC -x c - -o "$BATS_TEST_TMPDIR/$name.so" \
+			-Wl,-Ttext-segment=0x10000000 -Wl,-soname,$name.so \
+			<<<"int $name(void) { return 1; }" 2>/dev/null ||
+			skip 'the linker cannot'
+	done
+	run -0 env LD_PRELOAD="$LIBRARY:$BATS_TEST_TMPDIR/one.so:$BATS_TEST_TMPDIR/two.so" \
+		MMGATE_LOG="$LOGS" "$SUBJECTS/mapper" -n 10
+	run -0 report 'p[0]["hooks"]["libc"]'
+	equal "$output" patched
+}

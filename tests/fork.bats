@@ -43,3 +43,14 @@ count=${FORKS:-10000}
 		equal "$output" '{2}'
 	done < <(locks)
 }
+
+@test "a handler that forks inside the gate and maps leaves both processes well" {
+	while read -r lock; do
+		for follow in exec fork; do
+			rm -rf "$LOGS"
+			run -0 gate "$lock" --follow $follow --log-total 8M \
+				"$SUBJECTS/fork_handler" 1000
+			equal "$output" 'children that ended badly: 0'
+		done
+	done < <(locks)
+}

@@ -308,24 +308,11 @@ static void check_selection(void)
 		   "skip: by the name of the link");
 }
 
-static void check_gate(void)
-{
-	struct knobs knobs;
-
-	knobs_init(&knobs);
-	check_true(!knobs_gate(&knobs, OP_MMAP), "none gates nothing");
-	knobs.lock = LOCK_mutex;
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		check_int(op <= OP_MADVISE, knobs_gate(&knobs, (enum op)op),
-			  "by default a lock gates %s", op_name(op));
-}
-
 int main(void)
 {
 	check_table();
 	check_cases();
 	check_complaints();
 	check_selection();
-	check_gate();
 	return check_done();
 }
