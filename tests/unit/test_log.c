@@ -565,7 +565,7 @@ static void test_escapes(void)
 	struct log *log;
 
 	strcpy(m.header->exe, "/x/\033]0;evil\007");
-	memset(m.header->comm, 'c', sizeof(m.header->comm));
+	memcpy(m.header->comm, "\033]0;evil\007", sizeof("\033]0;evil\007"));
 	memset(m.header->settings, '=', sizeof(m.header->settings));
 	strcpy(m.header->limits, "a\nb");
 	make_log_close(&m);
