@@ -565,13 +565,14 @@ static void test_escapes(void)
 	struct log *log;
 
 	strcpy(m.header->exe, "/x/\033]0;evil\007");
-	memcpy(m.header->comm, "\033]0;evil\007", sizeof("\033]0;evil\007"));
+	memset(m.header->comm, '\033', sizeof(m.header->comm));
 	memset(m.header->settings, '=', sizeof(m.header->settings));
 	strcpy(m.header->limits, "a\nb");
 	make_log_close(&m);
 	log = open_sound("a log with strange strings is opened");
 	p = log_process(log);
-	check_text("?]0;evil?", p->image, "no escape gets through");
+	check_text("/x/?]0;evil?", p->exe, "no escape gets through");
+	check_text("????????????????", p->image, "nor in the name");
 	check_u64(16, strlen(p->comm), "a string without an end is cut");
 	check_u64(2048, strlen(p->settings), "a list too");
 	check_text("a?b", p->limits, "no line end in a line");
