@@ -43,8 +43,8 @@
 enum {
 	OPEN_FACTOR = 100, /* a lock that hangs costs 1 % at most */
 	LONG_BYTES = 1 << 30,
-	LIVED_STEP = 1 << 20, /* ticks: how finely threads' time is counted */
-	MOST_NESTED = 1000,   /* calls that a handler is believed to make */
+	BETWEEN_STEP = 1 << 20, /* ticks: how finely that time is counted */
+	MOST_NESTED = 1000,     /* calls that a handler is believed to make */
 };
 
 /* What a thread carries; below 64 bytes, initial-exec, no destructor. */
@@ -52,9 +52,10 @@ struct thread {
 	uint32_t self; /* world_self() when it registered; 0: never */
 	uint32_t tid;
 	uint32_t stripe;
-	uint32_t inside; /* 1 + generation of the lock it holds or waits for */
-	uint32_t nested; /* calls that it made inside */
-	uint64_t lived;  /* ticks: its time is counted up to here */
+	uint32_t inside;  /* 1 + generation of the lock it holds or waits for */
+	uint32_t nested;  /* calls that it made inside */
+	uint64_t left;    /* ticks: end of its last call */
+	uint64_t between; /* ticks between calls, not yet counted */
 	uint64_t random;
 	uint64_t skip; /* events=every:N: calls to the next event */
 };
@@ -137,8 +138,8 @@ static never_inline uint32_t arrive(struct thread *t, enum op op)
 	if (log_is_open()) {
 		fresh.tid = sys_gettid();
 		fresh.stripe = log_thread();
-		fresh.lived = clock_ticks();
-		fresh.random = (fresh.lived ^ (uint64_t)fresh.tid << 32) | 1;
+		fresh.left = clock_ticks();
+		fresh.random = (fresh.left ^ (uint64_t)fresh.tid << 32) | 1;
 	}
 	/* Whole before it counts: a handler's call may come in between. */
 	*t = fresh;
@@ -429,6 +430,20 @@ static enum record_layer class_of(uintptr_t caller)
 	return CALLER_LIBRARY;
 }
 
+/* In steps, as each costs an atomic addition; what a thread has left over when
+ * it ends is lost. */
+static always_inline void
+count_between(struct thread *t, struct record_stripe *stripe, uint64_t asked)
+{
+	/* A handler's call inside another one began after that. */
+	if (asked > t->left)
+		t->between += asked - t->left;
+	if (unlikely(t->between >= BETWEEN_STEP)) {
+		add(&stripe->thread_ticks, t->between);
+		t->between = 0;
+	}
+}
+
 static never_inline void write_event(struct thread *t,
 				     const struct gate_span *span,
 				     const struct measured *m)
@@ -500,10 +515,8 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 		add(&op->errors, 1);
 	else if (span->length != 0)
 		add(&op->bytes, span->length);
-	if (unlikely(left - t->lived >= LIVED_STEP)) {
-		add(&stripe->thread_ticks, difference(stripe, t->lived, left));
-		t->lived = left;
-	}
+	count_between(t, stripe, span->asked);
+	t->left = left;
 	if (unlikely(log_alive(left)))
 		derive();
 	if (unlikely(span->op == OP_MMAP && span->arg & PROT_EXEC &&

@@ -108,8 +108,8 @@ struct record_stripe {
 	 * first, less when the room ran out. */
 	uint64_t capacity;
 	uint64_t populated;    /* slots that have memory behind them */
-	uint64_t thread_ticks; /* from each thread's first call to its last
-				* one, summed: time lived */
+	uint64_t thread_ticks; /* between calls, summed over threads: with
+				* what calls took, the time lived */
 	uint64_t clamped;      /* negative time differences set to 0 */
 	uint64_t lost_events;  /* had no room at all */
 	uint64_t fill_head[506];

@@ -440,6 +440,14 @@ static bool read_stripes(struct log *log, struct source *source,
 
 /* --- open, read, close --- */
 
+/* A thread lives during its calls, and between them. */
+static void add_call_times(struct log_process *p)
+{
+	for (unsigned i = 0; i < OP_COUNT; i++)
+		p->thread_ns +=
+			to_ns(p->op[i].wait.sum_ns + p->op[i].kernel.sum_ns);
+}
+
 static bool read_log(struct log *log, struct source *source,
 		     char why[WHY_BYTES])
 {
@@ -459,6 +467,7 @@ static bool read_log(struct log *log, struct source *source,
 		return false;
 	/* The writer adds a thread's time in steps; one thread at least was
 	 * there all the time. */
+	add_call_times(&log->process);
 	if (log->process.thread_ns < log->process.duration_ns)
 		log->process.thread_ns = log->process.duration_ns;
 	return true;
