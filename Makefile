@@ -40,6 +40,7 @@ LIBC := $(if $(shell printf '\043include <features.h>\n' | $(CC) -E -dM -x c - |
 SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
 	-ftls-model=initial-exec \
 	-mgeneral-regs-only $(if $(filter aarch64%,$(MACHINE)),-mno-outline-atomics)
+# One segment of code and constants: each more is a mapping in every program.
 SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
 	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-z,noseparate-code -Wl,--as-needed \
 	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map

@@ -34,7 +34,7 @@ static void patch_syscall_function(const struct patch_process *process,
 }
 
 /* A page for jumps, near enough to the program's text for theirs to reach. */
-static unsigned char *map_near(uintptr_t from, uintptr_t to)
+static unsigned char *map_near(uintptr_t to)
 {
 	enum { STEP = 16 << 20, TRIES = 64, NO_REPLACE = 0x100000 };
 
@@ -49,7 +49,6 @@ static unsigned char *map_near(uintptr_t from, uintptr_t to)
 		if (!sys_failed(page)) /* a kernel without NO_REPLACE */
 			sys_munmap((const void *)page, PAGE);
 	}
-	(void)from;
 	return NULL;
 }
 
@@ -95,7 +94,7 @@ static void patch_program(const struct patch_process *process,
 			      "the program has none");
 	if (count == 0)
 		return;
-	hops = map_near(from, to);
+	hops = map_near(to);
 	if (hops == NULL) {
 		patch_explain(report, LAYER_INLINE, NULL,
 			      "no room near its text");

@@ -9,7 +9,8 @@
  *     the gate's own, keeps a descriptor, touches stdio, or unwinds;
  *   - system calls are raw (sys.h); libc gives us errno's address only;
  *   - thread-local data is initial-exec, below 64 bytes, without destructors;
- *   - errors are -errno; wrap.c alone turns them into errno.
+ *   - errors are -errno; what stands in for a function of libc alone turns them
+ *     into errno (edge() in wrap_enter.h, and syscall()'s replacement).
  * Include this last: a slip is then a compile error.
  */
 #ifndef MMGATE_POISON_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wrap: the ways into the gate besides the exported symbols.
+ * wrap: the ways into the gate.
  *
  * wrap_glibc.c and wrap_musl.c have the exported functions, and what is
  * declared for their libc; wrap_number.c has the rest.
