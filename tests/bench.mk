@@ -11,6 +11,7 @@ help:
 	@echo 'make check-all    the heavy programs too: JVM, node, a scanner, allocators'
 	@echo 'make deps         installs what the tests need; deps-all: all of it'
 	@echo 'make bench        prints what it costs, beside references of the same run'
+	@echo 'make soak         a mix of programs for SOAK_SECONDS, $(SOAK_SECONDS) by default'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), $(PREFIX) by default; uninstall'
 	@echo 'make clean        removes what was built'
 	@echo 'V=1 shows commands; CC=clang, SAN=undefined, BUILD=DIR choose a build'
