@@ -3,7 +3,7 @@
 
 SCRIPTS := tools/scripts
 SUBJECTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/subjects/*.c))
-BATS := $(filter-out tests/programs_all.bats,$(sort $(wildcard tests/*.bats)))
+BATS := $(filter-out tests/%_all.bats,$(sort $(wildcard tests/*.bats)))
 C_FILES := $(wildcard shim/*.[ch] tools/*.[ch] examples/*.[ch] \
 	tests/*/*.[ch] tests/subjects/*/*.[ch])
 SHELL_FILES = $(shell grep -lsE '^\#!.*(bash|/sh)' $(SCRIPTS)/* .ci/*)
@@ -41,7 +41,7 @@ check: deps
 
 check-all: deps-all
 	@$(MAKE) --no-print-directory all subjects
-	@BUILD=$(BUILD) $(SCRIPTS)/check tests/programs_all.bats
+	@BUILD=$(BUILD) $(SCRIPTS)/check $(sort $(wildcard tests/*_all.bats))
 
 check-layers:
 	@$(SCRIPTS)/layers "$(SHIM_LAYERS)" "$(TOOL_LAYERS)" "$(SHARED)"

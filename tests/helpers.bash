@@ -16,6 +16,10 @@ export ROOT BUILD LIBRARY EXAMPLES SUBJECTS
 # A hang is what these tests look for: none may take longer.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 
+# Before it goes with the next line: 1 runs the tests that take minutes.
+LONG_TESTS=${MMGATE_LONG_TESTS-${LONG_TESTS-}}
+export LONG_TESTS
+
 # The caller's settings are not the tests'.
 unset "${!MMGATE_@}" LD_PRELOAD
 
@@ -138,6 +142,11 @@ be_nobody() {
 
 need() {
 	command -v "$1" >/dev/null || skip "no $1 here"
+}
+
+# In tests whose names start with [long].
+takes_long() {
+	[ "$LONG_TESTS" = 1 ] || skip 'takes long: MMGATE_LONG_TESTS=1 runs it'
 }
 
 # eventually CMD...: true when CMD becomes so in good time.  For states that

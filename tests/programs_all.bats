@@ -176,17 +176,6 @@ print("done")'
 	[ "$seen" -gt 0 ] || skip 'no other allocator here'
 }
 
-@test "stress-ng finds no fault in what it maps under each lock" {
-	need stress-ng
-	while read -r lock; do
-		run -0 gate "$lock" stress-ng --quiet --verify --timeout 20 \
-			--mmap 2 --mmap-ops 20 --mmap-bytes 4M \
-			--mprotect 1 --mprotect-ops 300 --madvise 1 \
-			--madvise-ops 20 --mremap 1 --mremap-ops 20 \
-			--mremap-bytes 4M
-	done < <(locks)
-}
-
 @test "a C++ compiler's own programs, from one library to the next" {
 	need g++
 	cat >main.cc <<-'EOC'
