@@ -94,7 +94,7 @@ static _Noreturn void be_child(void)
 
 static void fork_one(void)
 {
-	int status;
+	int status = -1;
 	pid_t pid = fork();
 
 	if (pid == 0)
