@@ -648,7 +648,7 @@ $("$SUBJECTS/mapper" -n 10)"
 	debug() {
 		"$@" gdb -nx -batch -ex 'run -t 2 -n 10 >printed' \
 			-ex 'info inferiors' "$SUBJECTS/mapper" 2>&1 </dev/null |
-			sed 's/(process [0-9]*)/(process N)/; /LWP/d'
+			sed 's/(process [0-9]*)/(process N)/; /LWP/d; /New process/d'
 		cat printed
 	}
 	plain=$(debug env)
