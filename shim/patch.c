@@ -14,8 +14,6 @@
 
 #include "poison.h"
 
-const char patch_by_another[] = "another library has patched it";
-
 /* What was changed, to see whether it stays so. */
 static struct patch_batch kept[LAYER_COUNT];
 

@@ -11,6 +11,8 @@
 
 #include "poison.h"
 
+const char patch_by_another[] = "another library has patched it";
+
 enum {
 	WORD = 4,
 	FAR = 16, /* ldr x16, .+8; br x16; the address */

@@ -41,7 +41,7 @@ static void plan_functions(const struct elf_image *libc,
 		if (body == NULL || i == WRAP_ENTRY_mmap64)
 			continue; /* mmap by another name */
 		why = patch_is_foreign(body)
-			      ? "another library has patched it"
+			      ? patch_by_another
 			      : patch_inner_site(body, body + size, e->number,
 						 &code);
 		if (why != NULL) {

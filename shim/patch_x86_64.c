@@ -11,6 +11,8 @@
 
 #include "poison.h"
 
+const char patch_by_another[] = "another library has patched it";
+
 enum {
 	JUMP_NEAR = 5,   /* e9 rel32 */
 	JUMP_FAR = 14,   /* ff 25 00000000, then the address */

@@ -157,8 +157,6 @@ print($1)"
 			(void)r, (void)l, (void)what, (void)why;
 		}
 
-		const char patch_by_another[] = "another library has patched it";
-
 		static int wrapper(void)
 		{
 			return 7;

@@ -50,7 +50,7 @@ setup() {
 
 @test "after a jump out of a handler the gate opens and the program goes on" {
 	while read -r lock; do
-		run -0 gate "$lock" --max-wait 20ms "$SUBJECTS/handlers" jump
+		run -0 gate "$lock" --max-wait 2ms "$SUBJECTS/handlers" jump
 		equal "$output" 'interrupted: 20'
 		run -0 report 'p[0]["gate_opened"]'
 		holds "$output" -ge 1 "openings under $lock"
@@ -68,7 +68,7 @@ setup() {
 
 @test "the summary of run says that the gate opened" {
 	lock=$(excluding_locks | head -1)
-	run -0 --separate-stderr mmgate run --lock "$lock" --max-wait 20ms \
+	run -0 --separate-stderr mmgate run --lock "$lock" --max-wait 2ms \
 		-o "$LOGS" -- "$SUBJECTS/handlers" jump
 	contains "$stderr" 'the gate opened'
 }
