@@ -205,6 +205,7 @@ none_missed() {
 		};
 		const char *const patch_no_sites;
 		const char patch_no_call[] = "none";
+		const char patch_by_another[] = "another";
 		static unsigned char code[65536], *const loader = code + 40000;
 		static const char *answer;
 
