@@ -50,9 +50,13 @@ setup() {
 
 @test "after a jump out of a handler the gate opens and the program goes on" {
 	while read -r lock; do
-		run -0 gate "$lock" --max-wait 2ms "$SUBJECTS/handlers" jump
-		equal "$output" 'interrupted: 20'
-		run -0 report 'p[0]["gate_opened"]'
+		for _ in {1..20}; do
+			run -0 gate "$lock" --max-wait 2ms \
+				"$SUBJECTS/handlers" jump
+			equal "$output" 'interrupted: 20'
+			run -0 report 'p[0]["gate_opened"]'
+			[ "$output" = 0 ] || break
+		done
 		holds "$output" -ge 1 "openings under $lock"
 		opened=$output
 		# It is said: in the report, and as an event.
@@ -66,9 +70,13 @@ setup() {
 	done < <(excluding_locks)
 }
 
+# Whether a jump leaves the lock held, with others waiting, is chance.
 @test "the summary of run says that the gate opened" {
 	lock=$(excluding_locks | head -1)
-	run -0 --separate-stderr mmgate run --lock "$lock" --max-wait 2ms \
-		-o "$LOGS" -- "$SUBJECTS/handlers" jump
+	for _ in {1..20}; do
+		run -0 --separate-stderr mmgate run --lock "$lock" \
+			--max-wait 2ms -o "$LOGS" -- "$SUBJECTS/handlers" jump
+		[[ $stderr != *'the gate opened'* ]] || return 0
+	done
 	contains "$stderr" 'the gate opened'
 }
