@@ -74,9 +74,9 @@ setup() {
 @test "the summary of run says that the gate opened" {
 	lock=$(excluding_locks | head -1)
 	for _ in {1..20}; do
-		run -0 --separate-stderr mmgate run --lock "$lock" \
-			--max-wait 2ms -o "$LOGS" -- "$SUBJECTS/handlers" jump
-		[[ $stderr != *'the gate opened'* ]] || return 0
+		run -0 mmgate run --lock "$lock" --max-wait 2ms -o "$LOGS" -- \
+			"$SUBJECTS/handlers" jump
+		[[ $output != *'the gate opened'* ]] || return 0
 	done
-	contains "$stderr" 'the gate opened'
+	contains "$output" 'the gate opened'
 }
