@@ -50,7 +50,7 @@ setup() {
 
 @test "after a jump out of a handler the gate opens and the program goes on" {
 	while read -r lock; do
-		for _ in {1..20}; do
+		for _ in {1..100}; do
 			run -0 gate "$lock" --max-wait 2ms \
 				"$SUBJECTS/handlers" jump
 			equal "$output" 'interrupted: 20'
@@ -73,7 +73,7 @@ setup() {
 # Whether a jump leaves the lock held, with others waiting, is chance.
 @test "the summary of run says that the gate opened" {
 	lock=$(excluding_locks | head -1)
-	for _ in {1..20}; do
+	for _ in {1..100}; do
 		run -0 mmgate run --lock "$lock" --max-wait 2ms -o "$LOGS" -- \
 			"$SUBJECTS/handlers" jump
 		[[ $output != *'the gate opened'* ]] || return 0
