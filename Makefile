@@ -108,6 +108,7 @@ clean:
 	rm -rf build build-*
 
 .DEFAULT_GOAL := all
-.PHONY: all musl aarch64 clean
+# demo, check, bench and the rest stand in tests/*.mk and tools/dist/*.mk.
+.PHONY: all musl aarch64 clean demo check check-all deps bench install help
 .SECONDARY:
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
