@@ -295,7 +295,7 @@ static void show_matrix(const struct doctor *d, const struct probe *probe)
 						      ? "yes"
 						      : "no");
 	}
-	table_print(t, "  ", stdout);
+	table_print(t, "  ", TABLE_WIDTH, stdout);
 	puts("  (each yes is a call that was made and is in the log; -: no "
 	     "such call)");
 }

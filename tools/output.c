@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <getopt.h>
+#include <string.h>
 
 #include "die.h"
 #include "output.h"
+#include "utf8.h"
+
+/* How much further in the rest of a line stands. */
+enum { HANG = 4 };
 
 const char *output_directory(int argc, char **argv)
 {
@@ -33,4 +38,64 @@ void output_close(FILE *out, const char *path)
 	}
 	if (ferror(out) | (fclose(out) != 0))
 		die_errno(EXIT_FAILED, "-o %s: cannot write", path);
+}
+
+/* Bytes of the first `width` characters of a line, or all of it. */
+static size_t bytes_of(const char *line, size_t length, size_t width)
+{
+	size_t at = 0, step;
+
+	for (; width > 0 && at < length; width--) {
+		step = utf8_length(line + at);
+		at += step ? step : 1;
+	}
+	return at;
+}
+
+/* Where the line is cut: the last blank that fits, or else the first. */
+static size_t cut_of(const char *line, size_t length, size_t width)
+{
+	size_t end = bytes_of(line, length, width), indent, at;
+
+	if (end == length)
+		return length;
+	indent = strspn(line, " ");
+	for (at = end; at > indent; at--)
+		if (line[at] == ' ')
+			return at;
+	at = end + strcspn(line + end, " \n");
+	return at < length ? at : length;
+}
+
+static void fold_line(const char *line, size_t length, size_t width, FILE *out)
+{
+	size_t indent = strspn(line, " ") + HANG, cut;
+
+	if (indent > width / 2)
+		indent = width / 2;
+	cut = cut_of(line, length, width);
+	fwrite(line, 1, cut, out);
+	while (cut < length) {
+		line += cut;
+		length -= cut;
+		cut = strspn(line, " ");
+		line += cut;
+		length -= cut;
+		if (length == 0)
+			break;
+		fprintf(out, "\n%*s", (int)indent, "");
+		cut = cut_of(line, length, width - indent);
+		fwrite(line, 1, cut, out);
+	}
+	fputc('\n', out);
+}
+
+void output_folded(const char *text, size_t width, FILE *out)
+{
+	size_t length;
+
+	for (; *text; text += length + (text[length] == '\n')) {
+		length = strcspn(text, "\n");
+		fold_line(text, length, width, out);
+	}
 }

@@ -18,4 +18,8 @@ FILE *output_open(const char *path);
 /* Everything is written when this returns. */
 void output_close(FILE *out, const char *path);
 
+/* Writes lines of text, those of more than `width` characters cut between
+ * words, what follows further in.  A longer word stays whole. */
+void output_folded(const char *text, size_t width, FILE *out);
+
 #endif

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "die.h"
+#include "output.h"
 #include "report.h"
 #include "table.h"
 #include "units.h"
@@ -43,27 +44,58 @@ static void print_run(const struct record_dir *info, FILE *out)
 
 /* Which columns have anything to say. */
 struct shape {
-	bool gated, bypassed;
+	bool errors, gated, bypassed, bytes;
 };
 
 static struct shape shape_of(const struct log_process *p)
 {
-	struct shape shape = {false, false};
+	struct shape shape = {false};
 	unsigned i;
 
 	for (i = 0; i < OP_COUNT; i++) {
+		shape.errors |= p->op[i].errors > 0;
 		shape.gated |= p->op[i].gated > 0;
 		shape.bypassed |= report_bypassed(&p->op[i]) > 0;
+		shape.bytes |= p->op[i].bytes > 0;
 	}
 	return shape;
 }
 
+/* Which columns go first where the table is too wide: those that other columns
+ * or a note say something of. */
+enum {
+	STAYS,
+	SPARE_MAX,
+	SPARE_P99,
+	SPARE_ERRORS,
+	SPARE_GATED,
+	SPARE_BYTES,
+	SPARE_BYPASSED,
+	SPARE_P50,
+};
+
+static void add_column(struct table *t, const char *title, unsigned spare)
+{
+	table_spare(t, spare);
+	table_column(t, NULL, title, true);
+}
+
 static void add_time_columns(struct table *t, const char *group)
 {
-	table_column(t, group, "total", true);
-	table_column(t, group, "p50", true);
-	table_column(t, group, "p99", true);
-	table_column(t, group, "max", true);
+	static const struct {
+		const char *title;
+		unsigned spare;
+	} columns[] = {
+		{"total", STAYS},
+		{"p50", SPARE_P50},
+		{"p99", SPARE_P99},
+		{"max", SPARE_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
+		table_spare(t, columns[i].spare);
+		table_column(t, group, columns[i].title, true);
+	}
 }
 
 static struct table *begin_table(struct shape shape)
@@ -71,17 +103,19 @@ static struct table *begin_table(struct shape shape)
 	struct table *t = table_new();
 
 	table_column(t, NULL, "op", false);
-	table_column(t, NULL, "calls", true);
-	table_column(t, NULL, "errors", true);
+	add_column(t, "calls", STAYS);
+	if (shape.errors)
+		add_column(t, "errors", SPARE_ERRORS);
 	if (shape.gated || shape.bypassed)
-		table_column(t, NULL, "gated", true);
+		add_column(t, "gated", SPARE_GATED);
 	if (shape.bypassed)
-		table_column(t, NULL, "bypassed", true);
-	table_column(t, NULL, "bytes", true);
+		add_column(t, "bypassed", SPARE_BYPASSED);
+	if (shape.bytes)
+		add_column(t, "bytes", SPARE_BYTES);
 	if (shape.gated)
 		add_time_columns(t, "waited at the gate");
 	add_time_columns(t, "in the kernel");
-	table_column(t, NULL, "share", true);
+	add_column(t, "share", STAYS);
 	return t;
 }
 
@@ -107,12 +141,14 @@ static void add_row(struct table *t, struct shape shape, const char *name,
 
 	table_cell(t, name);
 	table_cell(t, units_count(op->count));
-	table_cell(t, units_count(op->errors));
+	if (shape.errors)
+		table_cell(t, units_count(op->errors));
 	if (shape.gated || shape.bypassed)
 		table_cell(t, units_count(op->gated));
 	if (shape.bypassed)
 		table_cell(t, units_count(report_bypassed(op)));
-	table_cell(t, units_bytes((double)op->bytes));
+	if (shape.bytes)
+		table_cell(t, units_bytes((double)op->bytes));
 	if (shape.gated && op->gated > 0)
 		add_times(t, &op->wait);
 	else if (shape.gated)
@@ -173,7 +209,10 @@ static void print_table(const struct log_process *p, FILE *out)
 			p);
 	if (count > 1)
 		add_sum_row(t, shape, p);
-	table_print(t, "  ", out);
+	if (table_print(t, "  ", TABLE_WIDTH, out) > 0)
+		fputs("  columns were left out for their width; --format json "
+		      "has all\n",
+		      out);
 }
 
 /* --- one process: what limits the figures --- */
@@ -407,7 +446,7 @@ static void print_worst(const struct log_process **worst, size_t count,
 		print_legend(worst, count, out);
 }
 
-void report_text(const struct report *report, FILE *out)
+static void print_all(const struct report *report, FILE *out)
 {
 	const struct log_process **worst =
 		xcalloc(report->count, sizeof(*worst));
@@ -429,4 +468,20 @@ void report_text(const struct report *report, FILE *out)
 	if (report->count > 1)
 		print_sum(worst, report->count, "processes in all", out);
 	free(worst);
+}
+
+/* Tables fit; a reason or a command may be of any length. */
+void report_text(const struct report *report, FILE *out)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		die_errno(EXIT_FAILED, "report");
+	print_all(report, memory);
+	if (fclose(memory))
+		die_errno(EXIT_FAILED, "report");
+	output_folded(text, TABLE_WIDTH, out);
+	free(text);
 }

@@ -11,12 +11,15 @@ struct column {
 	const char *group;
 	const char *title;
 	bool right;
+	bool gone;
+	unsigned spare;
 	int width;
 };
 
 struct table {
 	struct column *columns;
 	size_t column_count;
+	unsigned spare; /* of the next column */
 	char **cells;
 	size_t cell_count, cell_room;
 };
@@ -42,8 +45,18 @@ void table_column(struct table *t, const char *group, const char *title,
 	t->columns = xrealloc(t->columns,
 			      (t->column_count + 1) * sizeof(*t->columns));
 	c = &t->columns[t->column_count++];
-	*c = (struct column){.group = group, .title = title, .right = right};
+	*c = (struct column){
+		.group = group,
+		.title = title,
+		.right = right,
+		.spare = t->spare,
+	};
 	widen(c, title);
+}
+
+void table_spare(struct table *t, unsigned order)
+{
+	t->spare = order;
 }
 
 void table_cell(struct table *t, const char *text)
@@ -55,6 +68,71 @@ void table_cell(struct table *t, const char *text)
 	widen(&t->columns[t->cell_count % t->column_count], text);
 	t->cells[t->cell_count++] = xstrdup(text);
 }
+
+/* --- what fits --- */
+
+static size_t width_of(const struct table *t)
+{
+	size_t width = 0, i;
+
+	for (i = 0; i < t->column_count; i++)
+		if (!t->columns[i].gone)
+			width += (width ? sizeof(gap) - 1 : 0) +
+				 (size_t)t->columns[i].width;
+	return width;
+}
+
+static unsigned most_spare(const struct table *t)
+{
+	unsigned most = 0;
+	size_t i;
+
+	for (i = 0; i < t->column_count; i++)
+		if (!t->columns[i].gone && t->columns[i].spare > most)
+			most = t->columns[i].spare;
+	return most;
+}
+
+static size_t drop(struct table *t, unsigned spare)
+{
+	size_t dropped = 0, i;
+
+	for (i = 0; i < t->column_count; i++)
+		if (t->columns[i].spare == spare) {
+			t->columns[i].gone = true;
+			dropped++;
+		}
+	return dropped;
+}
+
+static size_t fit(struct table *t, size_t width)
+{
+	size_t dropped = 0;
+	unsigned spare;
+
+	while (width_of(t) > width && (spare = most_spare(t)) > 0)
+		dropped += drop(t, spare);
+	return dropped;
+}
+
+/* Takes out what is gone, so that nobody behind has to know of it. */
+static void close_up(struct table *t)
+{
+	size_t all = t->column_count, left = 0, i;
+
+	for (i = 0; i < t->cell_count; i++)
+		if (t->columns[i % all].gone)
+			free(t->cells[i]);
+		else
+			t->cells[left++] = t->cells[i];
+	t->cell_count = left;
+	for (i = left = 0; i < all; i++)
+		if (!t->columns[i].gone)
+			t->columns[left++] = t->columns[i];
+	t->column_count = left;
+}
+
+/* --- printing --- */
 
 static bool same_group(const struct column *a, const struct column *b)
 {
@@ -76,8 +154,8 @@ static void print_group(const char *group, int width, FILE *out)
 {
 	int used = 0, i;
 
-	if (group)
-		used = fprintf(out, "- %s ", group);
+	if (group && width > 3)
+		used = fprintf(out, "- %.*s ", width - 3, group);
 	for (i = used; i < width; i++)
 		fputc(group ? '-' : ' ', out);
 }
@@ -131,10 +209,12 @@ static void table_free(struct table *t)
 	free(t);
 }
 
-void table_print(struct table *t, const char *indent, FILE *out)
+size_t table_print(struct table *t, const char *indent, size_t width, FILE *out)
 {
-	size_t i;
+	size_t before = strlen(indent), dropped, i;
 
+	dropped = fit(t, width > before ? width - before : 0);
+	close_up(t);
 	print_groups(t, indent, out);
 	fputs(indent, out);
 	for (i = 0; i < t->column_count; i++)
@@ -145,4 +225,5 @@ void table_print(struct table *t, const char *indent, FILE *out)
 		print_cell(t, i % t->column_count, t->cells[i], out);
 	}
 	table_free(t);
+	return dropped;
 }
