@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,11 +19,27 @@
 #define MAX_SECONDS 1000000
 #define NS_PER_S 1000000000
 
+/* The kernel's numbers: its headers are not part of every libc. */
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
+
+static const char *const mutex_names[] = {"plain", "each", NULL};
+
 static const struct common_spec *spec;
 static struct common_options options;
 static void (*run_work)(struct common_worker *worker);
 static pthread_barrier_t start_barrier;
 static _Atomic uint64_t start_ns;
+static void (*run_main)(struct common_worker *worker);
+static _Atomic bool main_done;
+
+/*
+ * word: 0 free; 1 held; 2 held, someone may sleep.  Only a holder writes 0;
+ * only a waiter writes 2.  A woken waiter competes with running threads.
+ */
+static struct {
+	alignas(COMMON_LINE_BYTES) _Atomic uint32_t word;
+} mutex;
+static bool mutex_used;
 
 static void say(const char *format, va_list args)
 	__attribute__((format(printf, 1, 0)));
@@ -75,16 +92,26 @@ static int flush_output(void)
 
 static void print_help(void)
 {
-	printf("usage: %s [-t THREADS] [-n LOOPS | -d SECONDS]%s\n\n"
+	const char *mutex_usage = spec->mutex ? " [-m MUTEX]" : "";
+	const char *mutex_options =
+		spec->mutex
+			? "  -m MUTEX     the mutex in the source:\n"
+			  "               plain: none (default)\n"
+			  "               each: a futex mutex held over each "
+			  "single call\n"
+			: "";
+
+	printf("usage: %s [-t THREADS] [-n LOOPS | -d SECONDS]%s%s\n\n"
 	       "%s\n"
 	       "  -t THREADS   number of threads, 1 to %d (default %u)\n"
 	       "  -n LOOPS     loops of each thread (default %" PRIu64 ")\n"
 	       "  -d SECONDS   loop for this long instead; decimals allowed\n"
-	       "%s"
+	       "%s%s"
 	       "  -h           this text\n\n"
 	       "Example: %s %s\n",
-	       spec->name, spec->usage, spec->about, MAX_THREADS, spec->threads,
-	       spec->iterations, spec->options, spec->name, spec->example);
+	       spec->name, spec->usage, mutex_usage, spec->about, MAX_THREADS,
+	       spec->threads, spec->iterations, spec->options, mutex_options,
+	       spec->name, spec->example);
 }
 
 static uint64_t parse_count(int letter, const char *value, uint64_t most)
@@ -151,6 +178,12 @@ static void parse_option(int letter)
 	case '?':
 		common_refuse("unknown option -%c, see %s -h", optopt,
 			      spec->name);
+	case 'm':
+		if (spec->mutex) {
+			mutex_used = common_choice('m', optarg, mutex_names);
+			break;
+		}
+		/* fall through */
 	default:
 		spec->option(letter, optarg);
 	}
@@ -164,7 +197,8 @@ const struct common_options *common_start(const struct common_spec *program,
 
 	spec = program;
 	options.threads = spec->threads;
-	snprintf(letters, sizeof(letters), ":t:n:d:h%s", spec->letters);
+	snprintf(letters, sizeof(letters), ":t:n:d:h%s%s", spec->letters,
+		 spec->mutex ? "m:" : "");
 	while ((letter = getopt(argc, argv, letters)) != -1)
 		parse_option(letter);
 	if (optind < argc)
@@ -201,6 +235,8 @@ static void wait_for_start(struct common_worker *worker)
 
 static bool is_due(const struct common_worker *worker)
 {
+	if (run_main && worker->index < options.threads)
+		return !main_done;
 	if (options.duration_ns)
 		return common_now_ns() - start_ns < options.duration_ns;
 	return worker->done < options.iterations;
@@ -272,33 +308,100 @@ static void set_costs(struct common_usage *usage, const struct rusage *before,
 	usage->involuntary = (uint64_t)(after->ru_nivcsw - before->ru_nivcsw);
 }
 
+/* Main is the last worker when it has work of its own. */
+static void run_beside(struct common_usage *usage)
+{
+	struct common_worker self = {.index = options.threads};
+
+	if (!run_main) {
+		pthread_barrier_wait(&start_barrier);
+		return;
+	}
+	run_main(&self);
+	main_done = true;
+	usage->ops = self.done;
+	usage->elapsed_s = (double)(self.end_ns - start_ns) / NS_PER_S;
+}
+
+static void run_all(struct common_worker *workers, pthread_t *threads,
+		    struct common_usage *usage)
+{
+	struct rusage before, after;
+	uint64_t end_ns, ops;
+
+	start_threads(threads, workers);
+	getrusage(RUSAGE_SELF, &before);
+	run_beside(usage);
+	end_ns = join_threads(threads, workers, &ops);
+	getrusage(RUSAGE_SELF, &after);
+	set_costs(usage, &before, &after);
+	if (run_main) {
+		usage->beside = ops;
+		return;
+	}
+	usage->ops = ops;
+	usage->elapsed_s = (double)(end_ns - start_ns) / NS_PER_S;
+}
+
 void common_run(void (*work)(struct common_worker *worker),
 		struct common_usage *usage)
 {
 	size_t count = options.threads;
 	struct common_worker *workers;
 	pthread_t *threads = calloc(count, sizeof(*threads));
-	struct rusage before, after;
-	uint64_t end_ns;
 
 	/* aligned, so that no two threads' counters share a cache line */
 	workers = aligned_alloc(COMMON_LINE_BYTES, count * sizeof(*workers));
 	if (!workers || !threads)
 		common_fail("no memory for %zu threads, give fewer with -t",
 			    count);
+	*usage = (struct common_usage){0};
 	run_work = work;
 	start_ns = 0;
 	pthread_barrier_init(&start_barrier, NULL, options.threads + 1);
-	start_threads(threads, workers);
-	getrusage(RUSAGE_SELF, &before);
-	pthread_barrier_wait(&start_barrier);
-	end_ns = join_threads(threads, workers, &usage->ops);
-	getrusage(RUSAGE_SELF, &after);
-	set_costs(usage, &before, &after);
-	usage->elapsed_s = (double)(end_ns - start_ns) / NS_PER_S;
+	run_all(workers, threads, usage);
 	pthread_barrier_destroy(&start_barrier);
 	free(workers);
 	free(threads);
+}
+
+void common_run_beside(void (*work)(struct common_worker *worker),
+		       void (*main_work)(struct common_worker *worker),
+		       struct common_usage *usage)
+{
+	run_main = main_work;
+	common_run(work, usage);
+}
+
+void common_use_mutex(void)
+{
+	mutex_used = true;
+}
+
+void common_enter_call(void)
+{
+	uint32_t seen = 0;
+	int kept = errno;
+
+	if (!mutex_used || atomic_compare_exchange_strong_explicit(
+				   &mutex.word, &seen, 1, memory_order_acquire,
+				   memory_order_relaxed))
+		return;
+	while (atomic_exchange_explicit(&mutex.word, 2, memory_order_acquire))
+		syscall(SYS_futex, &mutex.word, FUTEX_WAIT_PRIVATE, 2, NULL,
+			NULL, 0);
+	errno = kept;
+}
+
+void common_leave_call(void)
+{
+	int kept = errno;
+
+	if (!mutex_used ||
+	    atomic_exchange_explicit(&mutex.word, 0, memory_order_release) != 2)
+		return;
+	syscall(SYS_futex, &mutex.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = kept;
 }
 
 const char *common_size(void)

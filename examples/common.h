@@ -32,6 +32,9 @@ struct common_spec {
 	void (*option)(int letter, const char *value); /* if it has any */
 	unsigned int threads; /* defaults of -t and -n */
 	uint64_t iterations;
+	/* Takes -m, too: each call of the program's own stands between
+	 * common_enter_call() and common_leave_call(). */
+	bool mutex;
 };
 
 struct common_options {
@@ -56,6 +59,7 @@ struct common_usage {
 	uint64_t faults;
 	uint64_t voluntary; /* context switches */
 	uint64_t involuntary;
+	uint64_t beside; /* loops of the threads, where the ops are main's */
 };
 
 /* Parse the command line; -h and bad options end the program here. */
@@ -71,10 +75,22 @@ unsigned int common_choice(int letter, const char *value,
 void common_run(void (*work)(struct common_worker *worker),
 		struct common_usage *usage);
 
+/* The same with main_work in the main thread beside them.  -n and -d are those
+ * of main_work, and so are the ops; work loops until main_work returns. */
+void common_run_beside(void (*work)(struct common_worker *worker),
+		       void (*main_work)(struct common_worker *worker),
+		       struct common_usage *usage);
+
 /* Count the iteration before this call and say whether another one is due.
  * The first call waits until all threads are ready and is always true, so
  * that a thread which gets no CPU before the time is up still does one. */
 bool common_more(struct common_worker *worker);
+
+/* The mutex in the source: with -m each, or after common_use_mutex(), one
+ * futex mutex is held in between.  Otherwise nothing.  Both keep errno. */
+void common_enter_call(void);
+void common_leave_call(void);
+void common_use_mutex(void);
 
 /* "16 threads, 100 iterations each" or "16 threads, 2.5 seconds". */
 const char *common_size(void);

@@ -19,19 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define AREA_BYTES ((size_t)256 * 1024)
 #define LOOPS_PER_TIMING 100
-
-/* One way of locking: sections are the report's, calls are single ones. */
-struct mode {
-	void (*enter_section)(void);
-	void (*leave_section)(void);
-	void (*enter_call)(void);
-	void (*leave_call)(void);
-};
 
 /* What one thread measured, in us of one loop. */
 struct timings {
@@ -48,82 +39,41 @@ struct progress {
 
 static const char *const case_names[] = {"all", "firstpage", "both", NULL};
 static const char *const mode_names[] = {"plain", "report", "each", NULL};
-/* The kernel's numbers: its headers are not part of every libc. */
-enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 enum { CASE_ALL, CASE_FIRSTPAGE, CASE_BOTH };
+enum { MODE_PLAIN, MODE_REPORT, MODE_EACH };
 
 static unsigned int chosen_case = CASE_BOTH;
 static unsigned int chosen_mode;
 static const char *progress_path;
 static bool leave_at_once;
 
-static const struct mode *mode;
 static size_t written_bytes; /* in the case that runs */
 static size_t page_bytes;
 static struct timings *timings;
 static struct progress *progress;
 
-static void no_lock(void)
-{
-}
-
 static pthread_mutex_t report_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static void report_lock(void)
+static void enter_section(void)
 {
-	pthread_mutex_lock(&report_mutex);
+	if (chosen_mode == MODE_REPORT)
+		pthread_mutex_lock(&report_mutex);
 }
 
-static void report_unlock(void)
+static void leave_section(void)
 {
-	pthread_mutex_unlock(&report_mutex);
+	if (chosen_mode == MODE_REPORT)
+		pthread_mutex_unlock(&report_mutex);
 }
-
-/*
- * word: 0 free; 1 held; 2 held, someone may sleep.  Only a holder writes 0;
- * only a waiter writes 2.  A woken waiter competes with running threads.
- */
-static struct {
-	alignas(COMMON_LINE_BYTES) _Atomic uint32_t word;
-} each_mutex;
-
-static void each_lock(void)
-{
-	uint32_t seen = 0;
-
-	if (atomic_compare_exchange_strong_explicit(&each_mutex.word, &seen, 1,
-						    memory_order_acquire,
-						    memory_order_relaxed))
-		return;
-	while (atomic_exchange_explicit(&each_mutex.word, 2,
-					memory_order_acquire))
-		syscall(SYS_futex, &each_mutex.word, FUTEX_WAIT_PRIVATE, 2,
-			NULL, NULL, 0);
-}
-
-static void each_unlock(void)
-{
-	if (atomic_exchange_explicit(&each_mutex.word, 0,
-				     memory_order_release) == 2)
-		syscall(SYS_futex, &each_mutex.word, FUTEX_WAKE_PRIVATE, 1,
-			NULL, NULL, 0);
-}
-
-/* In the order of mode_names. */
-static const struct mode modes[] = {
-	{no_lock, no_lock, no_lock, no_lock},
-	{report_lock, report_unlock, no_lock, no_lock},
-	{no_lock, no_lock, each_lock, each_unlock},
-};
 
 static void advise(char *area, int advice)
 {
 	int result;
 
-	mode->enter_call();
+	common_enter_call();
 	result = madvise(area, AREA_BYTES, advice);
-	mode->leave_call();
+	common_leave_call();
 	if (result)
 		common_fail("madvise with advice %d: %s", advice,
 			    strerror(errno));
@@ -133,10 +83,10 @@ static char *map_area(void)
 {
 	char *area;
 
-	mode->enter_call();
+	common_enter_call();
 	area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	mode->leave_call();
+	common_leave_call();
 	if (area == MAP_FAILED)
 		common_fail("mmap of %zu bytes: %s", AREA_BYTES,
 			    strerror(errno));
@@ -147,9 +97,9 @@ static void unmap_area(char *area)
 {
 	int result;
 
-	mode->enter_call();
+	common_enter_call();
 	result = munmap(area, AREA_BYTES);
-	mode->leave_call();
+	common_leave_call();
 	if (result)
 		common_fail("munmap of %zu bytes: %s", AREA_BYTES,
 			    strerror(errno));
@@ -188,19 +138,19 @@ static void one_loop(uint64_t pattern)
 	bool first_only = written_bytes == page_bytes;
 	char *area;
 
-	mode->enter_section();
+	enter_section();
 	area = map_area();
 	advise(area, MADV_RANDOM);
 	advise(area, MADV_DONTFORK);
 	if (first_only)
 		write_area(area, pattern);
-	mode->leave_section();
+	leave_section();
 	if (!first_only)
 		write_area(area, pattern);
 	check_area(area, pattern);
-	mode->enter_section();
+	enter_section();
 	unmap_area(area);
-	mode->leave_section();
+	leave_section();
 }
 
 static void add_timing(struct timings *sums, uint64_t ns, uint64_t loops)
@@ -370,7 +320,8 @@ int main(int argc, char **argv)
 	struct common_usage total = {0};
 	int status;
 
-	mode = &modes[chosen_mode];
+	if (chosen_mode == MODE_EACH)
+		common_use_mutex();
 	page_bytes = common_page_size();
 	timings = calloc(options->threads, sizeof(*timings));
 	if (!timings)

@@ -19,7 +19,12 @@ static size_t page_bytes;
 
 static void protect(char *region, int prot)
 {
-	if (mprotect(region, REGION_BYTES, prot))
+	int result;
+
+	common_enter_call();
+	result = mprotect(region, REGION_BYTES, prot);
+	common_leave_call();
+	if (result)
 		common_fail("mprotect of %zu bytes to %d: %s", REGION_BYTES,
 			    prot, strerror(errno));
 }
@@ -96,6 +101,7 @@ static const struct common_spec spec = {
 	.example = "-t 4 -d 2.5",
 	.threads = 16,
 	.iterations = 5000,
+	.mutex = true,
 };
 /* clang-format on */
 

@@ -72,9 +72,12 @@ static void check_pages(unsigned int thread, const char *area, uint64_t loops)
 
 static char *map_pages(void *at, int prot, int fixed)
 {
-	char *area = mmap(at, PAGES * page_bytes, prot,
-			  MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+	char *area;
 
+	common_enter_call();
+	area = mmap(at, PAGES * page_bytes, prot,
+		    MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+	common_leave_call();
 	if (area == MAP_FAILED)
 		common_fail("mmap of %d pages: %s", PAGES, strerror(errno));
 	return area;
@@ -82,16 +85,25 @@ static char *map_pages(void *at, int prot, int fixed)
 
 static void give_back_by_map(char *area)
 {
+	int result;
+
 	map_pages(area, PROT_NONE, MAP_FIXED);
-	if (mprotect(area, PAGES * page_bytes, PROT_READ | PROT_WRITE))
+	common_enter_call();
+	result = mprotect(area, PAGES * page_bytes, PROT_READ | PROT_WRITE);
+	common_leave_call();
+	if (result)
 		common_fail("mprotect of %d pages: %s", PAGES, strerror(errno));
 }
 
 static void give_back_by_advice(char *area)
 {
 	int advice = variant == VARIANT_FREE ? MADV_FREE : MADV_DONTNEED;
+	int result;
 
-	if (madvise(area, PAGES * page_bytes, advice))
+	common_enter_call();
+	result = madvise(area, PAGES * page_bytes, advice);
+	common_leave_call();
+	if (result)
 		common_fail("madvise %s: %s", variant_names[variant],
 			    strerror(errno));
 }
@@ -135,6 +147,7 @@ static const struct common_spec spec = {
 	.option = take_option,
 	.threads = 32,
 	.iterations = 300,
+	.mutex = true,
 };
 /* clang-format on */
 
