@@ -54,7 +54,9 @@ SHIM_LEFT_OUT := $(if $(filter glibc,$(LIBC)),%_musl,%_glibc) \
 SHIM_OBJECTS := $(call objects,shim,$(filter-out $(SHIM_LEFT_OUT),$(SHIM_LAYERS)))
 TOOL_OBJECTS := $(call objects,tools,$(TOOL_LAYERS)) \
 	$(patsubst shim/%.c,$(BUILD)/tools/shim-%.o,$(call sources,shim,$(SHARED)))
-EXAMPLES := $(filter-out common,$(basename $(notdir $(wildcard examples/*.c))))
+EXAMPLE_PARTS := common spread
+EXAMPLES := $(filter-out $(EXAMPLE_PARTS),\
+	$(basename $(notdir $(wildcard examples/*.c))))
 
 all: $(BUILD)/libmmgate.so $(BUILD)/mmgate $(EXAMPLES:%=$(BUILD)/examples/%)
 
@@ -68,7 +70,8 @@ $(BUILD)/mmgate: $(TOOL_OBJECTS)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
-$(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/examples/common.o
+$(BUILD)/examples/%: $(BUILD)/examples/%.o \
+		$(EXAMPLE_PARTS:%=$(BUILD)/examples/%.o)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lm
 
