@@ -114,16 +114,18 @@ static void print_help(void)
 	       spec->name, spec->example);
 }
 
-static uint64_t parse_count(int letter, const char *value, uint64_t most)
+uint64_t common_number(int letter, const char *value, uint64_t least,
+		       uint64_t most)
 {
 	bool digits = *value && !value[strspn(value, "0123456789")];
 	uint64_t count;
 
 	errno = 0;
 	count = strtoull(value, NULL, 10);
-	if (!digits || errno || count < 1 || count > most)
-		common_refuse("-%c '%s': give a number from 1 to %" PRIu64,
-			      letter, value, most);
+	if (!digits || errno || count < least || count > most)
+		common_refuse("-%c '%s': give a number from %" PRIu64
+			      " to %" PRIu64,
+			      letter, value, least, most);
 	return count;
 }
 
@@ -160,11 +162,12 @@ static void parse_option(int letter)
 {
 	switch (letter) {
 	case 't':
-		options.threads =
-			(unsigned int)parse_count('t', optarg, MAX_THREADS);
+		options.threads = (unsigned int)common_number('t', optarg, 1,
+							      MAX_THREADS);
 		break;
 	case 'n':
-		options.iterations = parse_count('n', optarg, MAX_ITERATIONS);
+		options.iterations =
+			common_number('n', optarg, 1, MAX_ITERATIONS);
 		break;
 	case 'd':
 		options.duration_ns = parse_seconds('d', optarg);

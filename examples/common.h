@@ -70,6 +70,10 @@ const struct common_options *common_start(const struct common_spec *spec,
 unsigned int common_choice(int letter, const char *value,
 			   const char *const *names);
 
+/* The value in decimal; what is none, or not within least and most: exit 2. */
+uint64_t common_number(int letter, const char *value, uint64_t least,
+		       uint64_t most);
+
 /* Run work in every thread and wait for all.
  * pre: work sets up, loops while common_more() is true, and tidies up. */
 void common_run(void (*work)(struct common_worker *worker),

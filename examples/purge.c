@@ -34,6 +34,7 @@ struct small {
 };
 
 static unsigned int variant;
+static size_t burst_bytes = HEAP_BYTES;
 static size_t page_bytes;
 
 static uint64_t next_random(uint64_t *state)
@@ -134,6 +135,26 @@ static void unmap_heap(char *heap)
 			    strerror(errno));
 }
 
+static void use_spans(const struct common_worker *worker, char *spans,
+		      size_t bytes, struct small *blocks, uint64_t *state)
+{
+	for (size_t at = 0; at < bytes; at += SPAN_BYTES) {
+		uint64_t random = next_random(state);
+
+		use_span(worker, spans + at);
+		allocate_small(&blocks[random % SMALL_BLOCKS], random);
+	}
+}
+
+static void purge_spans(const struct common_worker *worker, char *spans,
+			size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += SPAN_BYTES) {
+		check_span(worker, spans + at);
+		give_back(spans + at);
+	}
+}
+
 static void work(struct common_worker *worker)
 {
 	struct small blocks[SMALL_BLOCKS] = {0};
@@ -141,15 +162,13 @@ static void work(struct common_worker *worker)
 	char *heap = map_heap();
 
 	while (common_more(worker)) {
-		for (size_t at = 0; at < HEAP_BYTES; at += SPAN_BYTES) {
-			uint64_t random = next_random(&state);
+		for (size_t at = 0; at < HEAP_BYTES; at += burst_bytes) {
+			size_t bytes = burst_bytes < HEAP_BYTES - at
+					       ? burst_bytes
+					       : HEAP_BYTES - at;
 
-			use_span(worker, heap + at);
-			allocate_small(&blocks[random % SMALL_BLOCKS], random);
-		}
-		for (size_t at = 0; at < HEAP_BYTES; at += SPAN_BYTES) {
-			check_span(worker, heap + at);
-			give_back(heap + at);
+			use_spans(worker, heap + at, bytes, blocks, &state);
+			purge_spans(worker, heap + at, bytes);
 		}
 	}
 	for (int i = 0; i < SMALL_BLOCKS; i++)
@@ -159,7 +178,11 @@ static void work(struct common_worker *worker)
 
 static void take_option(int letter, const char *value)
 {
-	variant = common_choice(letter, value, variant_names);
+	if (letter == 'b')
+		burst_bytes =
+			common_number(letter, value, 1, SPANS) * SPAN_BYTES;
+	else
+		variant = common_choice(letter, value, variant_names);
 }
 
 /* clang-format off */
@@ -170,9 +193,10 @@ static const struct common_spec spec = {
 "allocates a small block with malloc and frees an older one for each, and then\n"
 "gives all spans back in a burst.  The next write checks that it worked.\n"
 "Calls: 16 madvise a loop, 1 mmap and 1 munmap a thread; malloc's own are few.\n",
-	.letters = "v:",
-	.usage = " [-v VARIANT]",
+	.letters = "b:v:",
+	.usage = "\n             [-b SPANS] [-v VARIANT]",
 	.options =
+"  -b SPANS     of a burst: 1 to 16 (default 16); a loop has more with fewer\n"
 "  -v VARIANT   dontneed, free: the advice (default dontneed)\n",
 	.example = "-t 4 -d 2.5",
 	.option = take_option,
@@ -190,8 +214,9 @@ int main(int argc, char **argv)
 	page_bytes = common_page_size();
 	/* one touched page a span, not the huge page around several */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-	printf("purge: %s of %d spans, given back by %s\n\n", common_size(),
-	       SPANS, variant_names[variant]);
+	printf("purge: %s of %d spans, given back %zu at once by %s\n\n",
+	       common_size(), SPANS, burst_bytes / SPAN_BYTES,
+	       variant_names[variant]);
 	common_run(work, &usage);
 	common_print_usage(&usage);
 	return common_finish(usage.ops, usage.elapsed_s);

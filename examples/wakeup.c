@@ -198,15 +198,7 @@ static void print_delays(unsigned int threads)
 
 static void take_option(int letter, const char *value)
 {
-	bool digits = *value && !value[strspn(value, "0123456789")];
-	uint64_t us;
-
-	errno = 0;
-	us = strtoull(value, NULL, 10);
-	if (!digits || errno || us > MAX_THRESHOLD_US)
-		common_refuse("-%c '%s': give microseconds from 0 to %d",
-			      letter, value, MAX_THRESHOLD_US);
-	threshold_ns = us * 1000;
+	threshold_ns = common_number(letter, value, 0, MAX_THRESHOLD_US) * 1000;
 }
 
 /* clang-format off */

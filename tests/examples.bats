@@ -36,6 +36,7 @@ ways() {
 		protect_flip -m each
 		purge
 		purge -v free
+		purge -b 5
 		purge -m each
 		remap
 		remap -v dontneed
@@ -124,6 +125,8 @@ ends_well() {
 	done < <(examples)
 	run -2 --separate-stderr "$EXAMPLES/wakeup" -w 1ms
 	equal "${#stderr_lines[@]}" 1
+	run -2 --separate-stderr "$EXAMPLES/purge" -b 17
+	equal "${#stderr_lines[@]}" 1
 	run -2 --separate-stderr "$EXAMPLES/scan_files" -p /nowhere
 	equal "${#stderr_lines[@]}" 1
 }
@@ -153,6 +156,7 @@ expected() {
 		malloc_churn|
 		protect_flip|mmap=3 mprotect=42 munmap=3
 		purge|madvise=336 mmap=3 munmap=3
+		purge -b 5|madvise=336 mmap=3 munmap=3
 		purge -v free|madvise=336 mmap=3 munmap=3
 		remap|mmap=24 mprotect=21 munmap=3
 		remap -v dontneed|madvise=21 mmap=3 munmap=3
@@ -176,6 +180,13 @@ expected() {
 		run -0 calls
 		equal "$output" "$calls" "${way[*]}"
 	done < <(expected)
+}
+
+@test "convoy has 2000 tasks when nobody says how many" {
+	count_symbols_only
+	gate mutex "$EXAMPLES/convoy" -n 1 >/dev/null
+	run -0 calls
+	equal "$output" 'mmap=2000 mprotect=2000 munmap=2000'
 }
 
 @test "the threads beside late_start's creations make the calls it says" {
