@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State of the gate, one word in the page that fork wipes:
+ * Each kind of lock has a gate of its own, so that ops may take different ones
+ * and a program may change over while calls are under way.  State of a gate,
+ * one word in the pages that fork wipes:
  *
  *   bits 0-7   generation: says which of the locks is in use
  *   bits 8-63  0: closed, calls take the lock
@@ -28,9 +30,16 @@
 
 #include "poison.h"
 
+/* Newer than some headers. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
 #endif
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -52,7 +61,8 @@ struct thread {
 	uint32_t self; /* world_self() when it registered; 0: never */
 	uint32_t tid;
 	uint32_t stripe;
-	uint32_t inside;  /* 1 + generation of the lock it holds or waits for */
+	uint32_t inside;  /* lock that it holds or waits for: kind (never none)
+			   * << 8 | generation; 0: none */
 	uint32_t nested;  /* calls that it made inside */
 	uint64_t left;    /* ticks: end of its last call */
 	uint64_t between; /* ticks between calls, not yet counted */
@@ -68,8 +78,7 @@ bool (*gate_new_process)(void);
 
 /* The settings in force, and what follows from them. */
 static struct {
-	const struct lock_kind *kind;
-	uint32_t gated; /* ops behind the lock, a bit each */
+	uint8_t lock_of[OP_COUNT]; /* enum lock_id */
 	uint8_t long_gated;
 	uint8_t events;
 	uint64_t events_arg;
@@ -89,8 +98,10 @@ static void derive(void)
 void gate_init(const struct knobs *knobs, const struct gate_callers *callers)
 {
 	config.callers = *callers;
-	config.kind = locks_kind(knobs->lock);
-	config.gated = knobs->lock == LOCK_none ? 0 : knobs->calls;
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		config.lock_of[op] = (uint8_t)knobs_lock_of(knobs, op);
+	if (knobs->limit != 0)
+		lock_permits = knobs->limit;
 	config.long_gated = knobs->long_gated;
 	config.events = knobs->events;
 	config.events_arg = knobs->events_arg;
@@ -155,43 +166,60 @@ static uint64_t now_us(void)
 	return clock_monotonic() / 1000;
 }
 
-static struct lock *generation_lock(uint64_t generation)
+static struct world_gate *gate_of(uint32_t inside)
 {
-	return &world_page.gate.locks[generation % WORLD_LOCKS];
+	return &world_page.gate[inside >> 8];
+}
+
+static const struct lock_kind *kind_of(uint32_t inside)
+{
+	return locks_kind((enum lock_id)(inside >> 8));
+}
+
+static uint32_t generation_of(uint32_t inside)
+{
+	return inside & 0xff;
+}
+
+static struct lock *generation_lock(struct world_gate *gate,
+				    uint64_t generation)
+{
+	return &gate->locks[generation % WORLD_LOCKS];
+}
+
+static struct lock *lock_of(uint32_t inside)
+{
+	return generation_lock(gate_of(inside), generation_of(inside));
 }
 
 /* The gate is open.  True: the time is over and it is closed again. */
-static never_inline bool close_again(uint64_t state)
+static never_inline bool close_again(struct world_gate *gate, uint64_t state)
 {
-	struct world_gate *gate = &world_page.gate;
 	uint64_t generation = state & 0xff, next = (generation + 1) & 0xff;
-	struct lock *fresh = generation_lock(next);
 
 	if (state >> 8 == OPEN_RENEWING || now_us() < state >> 8)
 		return false;
 	if (!atomic_compare_exchange_strong(&gate->state, &state,
 					    OPEN_RENEWING << 8 | generation))
 		return false;
-	for (int i = 0; i < LOCK_STAMPS; i++)
-		atomic_store(&fresh->woken[i], 0);
-	atomic_store(&fresh->reserved, 0);
-	atomic_store(&fresh->word, 0);
+	lock_renew(generation_lock(gate, next),
+		   generation_lock(gate, generation));
 	atomic_store(&gate->state, next);
 	return true;
 }
 
 static void note_opening(uint64_t wait);
 
-/* This thread waited too long for the lock of `state`. */
-static void open_gate(uint64_t state, uint64_t wait)
+/* This thread waited too long for the lock. */
+static void open_gate(uint32_t inside, uint64_t wait)
 {
-	struct world_gate *gate = &world_page.gate;
 	uint64_t until = now_us() + config.max_wait_ns / 1000 * OPEN_FACTOR;
+	uint64_t state = generation_of(inside);
 
-	if (!atomic_compare_exchange_strong(&gate->state, &state,
-					    until << 8 | (state & 0xff)))
+	if (!atomic_compare_exchange_strong(&gate_of(inside)->state, &state,
+					    until << 8 | generation_of(inside)))
 		return; /* another was first */
-	lock_abandon(generation_lock(state & 0xff));
+	kind_of(inside)->abandon(lock_of(inside));
 	note_opening(wait);
 }
 
@@ -242,15 +270,48 @@ static bool was_stopped(const struct lock_wait *wait)
 	       wait->deadline_ns + config.max_wait_ns / 4 + LATE_NS;
 }
 
+/* Advice that the kernel follows under its shared lock, or one mapping's. */
+static bool is_shared(const struct gate_span *span)
+{
+	if (span->op != OP_MADVISE)
+		return false;
+	switch (span->arg) {
+	case MADV_WILLNEED:
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+	case MADV_COLD:
+	case MADV_PAGEOUT:
+	case MADV_POPULATE_READ:
+	case MADV_POPULATE_WRITE:
+	case MADV_COLLAPSE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t state_of(const struct world_gate *gate)
+{
+	return atomic_load_explicit(&gate->state, memory_order_acquire);
+}
+
+/* Inside a lock that was given up since: it never left, by a jump. */
+static bool is_left_over(uint32_t inside)
+{
+	return inside != 0 &&
+	       state_of(gate_of(inside)) != generation_of(inside);
+}
+
 /* Why a call goes without the lock at once, or -1.  *state is brought up to
  * date. */
 static int reason_to_pass(struct thread *t, const struct gate_span *span,
-			  uint64_t *state)
+			  struct world_gate *gate, uint64_t *state)
 {
-	if (*state >> 8 != 0 && close_again(*state))
-		*state = atomic_load(&world_page.gate.state);
-	/* Inside a lock that was given up since: it never left, by a jump. */
-	if (t->inside != 0 && t->inside != (uint32_t)(*state & 0xff) + 1)
+	if (*state >> 8 != 0 && close_again(gate, *state))
+		*state = state_of(gate);
+	if (is_left_over(t->inside))
 		t->inside = 0;
 	if (is_nested(t))
 		return BYPASS_REENTRY;
@@ -266,18 +327,19 @@ static void pass(struct gate_span *span, int reason)
 }
 
 /* Waits for the lock that the thread is marked to be inside of already. */
-static never_inline void wait_for_lock(struct thread *t, struct gate_span *span,
-				       uint64_t state)
+static never_inline void wait_for_lock(struct thread *t, struct gate_span *span)
 {
-	struct lock_wait wait = {.limit_ns = config.max_wait_ns};
-	struct lock *lock = generation_lock(state & 0xff);
+	const struct lock_kind *kind = kind_of(span->inside);
+	struct lock *lock = lock_of(span->inside);
+	struct lock_wait wait = {.shared = span->shared,
+				 .limit_ns = config.max_wait_ns};
 	int error;
 
 	span->asked = stamp();
-	error = config.kind->acquire(lock, &wait);
+	error = kind->acquire(lock, &wait);
 	if (error == -ETIMEDOUT && was_stopped(&wait)) {
 		wait.deadline_ns = 0;
-		error = config.kind->acquire(lock, &wait);
+		error = kind->acquire(lock, &wait);
 	}
 	span->wake = wait.wake;
 	if (error == 0) {
@@ -285,63 +347,64 @@ static never_inline void wait_for_lock(struct thread *t, struct gate_span *span,
 		return;
 	}
 	/* An abandoned lock under a closed gate would stop nobody, for ever. */
-	open_gate(state, stamp() - span->asked);
+	open_gate(span->inside, stamp() - span->asked);
 	t->inside = 0;
 	pass(span, BYPASS_TIMEOUT);
 }
 
-/* The lock of `state`.  Times: asked before a wait, entered after it; equal
- * when there was none, as one stamp after the lock is all that it takes. */
+/* Times: asked before a wait, entered after it; equal when there was none, as
+ * one stamp after the lock is all that it takes. */
 static always_inline void lock(struct thread *t, struct gate_span *span,
-			       uint64_t state)
+			       enum lock_id id, uint64_t generation)
 {
+	uint32_t inside = (uint32_t)id << 8 | (uint32_t)generation;
+
 	/* Marked before the wait: a handler that interrupts it must not queue
 	 * behind its own thread. */
-	t->inside = (uint32_t)(state & 0xff) + 1;
+	t->inside = inside;
 	t->nested = 0;
 	atomic_signal_fence(memory_order_seq_cst);
-	span->generation = (uint32_t)(state & 0xff);
+	span->inside = inside;
+	span->shared = id == LOCK_rw && is_shared(span);
 	span->outcome = OUTCOME_GATED;
-	if (config.kind->take(generation_lock(state & 0xff)))
+	if (locks_kind(id)->take(lock_of(inside), span->shared))
 		span->entered = span->asked = stamp_after();
 	else
-		wait_for_lock(t, span, state);
+		wait_for_lock(t, span);
 }
 
 static never_inline void lock_or_pass(struct thread *t, struct gate_span *span,
-				      uint64_t state)
+				      enum lock_id id, uint64_t state)
 {
-	int reason = reason_to_pass(t, span, &state);
+	int reason = reason_to_pass(t, span, &world_page.gate[id], &state);
 
 	if (reason < 0) {
-		lock(t, span, state);
+		lock(t, span, id, state);
 		return;
 	}
 	span->asked = stamp();
 	pass(span, reason);
 }
 
-static always_inline void take_lock(struct thread *t, struct gate_span *span)
+static always_inline void take_lock(struct thread *t, struct gate_span *span,
+				    enum lock_id id)
 {
-	uint64_t state = atomic_load_explicit(&world_page.gate.state,
-					      memory_order_acquire);
+	uint64_t state = state_of(&world_page.gate[id]);
 
 	/* What is common first: a closed gate, and no reason to ask. */
 	if (state >> 8 == 0 && t->inside == 0 &&
 	    (config.long_gated || !holds_long(span)))
-		lock(t, span, state);
+		lock(t, span, id, state);
 	else
-		lock_or_pass(t, span, state);
+		lock_or_pass(t, span, id, state);
 }
 
 static void give_back(struct thread *t, const struct gate_span *span)
 {
-	uint64_t state = atomic_load_explicit(&world_page.gate.state,
-					      memory_order_relaxed);
-
 	/* Given up meanwhile: its word is nobody's any more. */
-	if ((state & 0xff) == span->generation && state >> 8 == 0)
-		config.kind->release(generation_lock(span->generation));
+	if (!is_left_over(span->inside))
+		kind_of(span->inside)
+			->release(lock_of(span->inside), span->shared);
 	atomic_signal_fence(memory_order_seq_cst);
 	t->inside = 0;
 }
@@ -533,6 +596,7 @@ void gate_enter(struct gate_span *span)
 {
 	struct thread *t = &this_thread;
 	uint32_t self = world_self();
+	enum lock_id id;
 
 	if (unlikely(self != t->self || self == 0))
 		self = arrive(t, span->op);
@@ -540,8 +604,9 @@ void gate_enter(struct gate_span *span)
 	if (self == 0)
 		return;
 	span->wake = 0;
-	if (config.gated >> span->op & 1) {
-		take_lock(t, span);
+	id = (enum lock_id)config.lock_of[span->op];
+	if (id != LOCK_none) {
+		take_lock(t, span, id);
 		return;
 	}
 	span->outcome = OUTCOME_UNGATED;
@@ -561,7 +626,8 @@ long gate_leave(struct gate_span *span, long result)
 	 * was taken let it take one of its own. */
 	if (unlikely(world_self() != span->self)) {
 		if (span->outcome == OUTCOME_GATED)
-			config.kind->release(generation_lock(span->generation));
+			kind_of(span->inside)
+				->release(lock_of(span->inside), span->shared);
 		return result;
 	}
 	if (span->outcome == OUTCOME_GATED)

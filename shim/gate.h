@@ -28,10 +28,11 @@ struct gate_span {
 	int32_t fd;
 	enum op op;
 	/* The gate's own. */
-	uint32_t self;       /* the process that entered; 0: nothing to do */
-	uint32_t generation; /* of the lock it holds */
-	uint64_t asked;      /* ticks: before the lock */
-	uint64_t entered;    /* ticks: at the system call */
+	uint32_t self;    /* the process that entered; 0: nothing to do */
+	uint32_t inside;  /* the lock it holds: struct thread has the same */
+	bool shared;      /* how it took it */
+	uint64_t asked;   /* ticks: before the lock */
+	uint64_t entered; /* ticks: at the system call */
 	uint64_t wake;
 	uint8_t outcome; /* enum record_outcome, + enum record_bypass */
 };

@@ -320,7 +320,7 @@ static void open_log(struct record_pair start, bool quiet)
 
 static bool has_work(void)
 {
-	return knobs.lock != LOCK_none || log_is_open();
+	return knobs_lock_any(&knobs) || log_is_open();
 }
 
 static bool arrive_in_child(void)
@@ -361,7 +361,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 			  "(Linux 4.14 can): calls pass, nothing is recorded");
 	else
 		followed = is_followed(env, auxv);
-	if (!followed || (knobs.lock == LOCK_none && knobs.log == NULL))
+	if (!followed || (!knobs_lock_any(&knobs) && knobs.log == NULL))
 		return; /* nothing to do: pass */
 	knobs.only = keep(knobs.only, only, sizeof(only));
 	knobs.skip = keep(knobs.skip, skip, sizeof(skip));

@@ -89,58 +89,131 @@ static size_t before_colon(const char *s, size_t len)
 	return n;
 }
 
-static bool is_lock(const char *s, size_t len)
+/* Threads inside, of limit:N; more than any program has are no limit. */
+enum { MOST_LIMIT = 10000 };
+
+/* LOCK or limit:N, `len` characters of it. */
+static int parse_one_lock(const char *s, size_t len, uint8_t *id,
+			  uint32_t *limit)
 {
-	for (size_t i = 0; i < COUNT_OF(locks); i++)
-		if (text_is(s, len, locks[i].name))
-			return true;
-	return false;
+	size_t name = before_colon(s, len);
+	uint64_t n;
+
+	for (size_t i = 0; i < COUNT_OF(locks); i++) {
+		bool counts = text_equal(locks[i].name, "limit");
+
+		if (!text_is(s, name, locks[i].name))
+			continue;
+		if (counts != (name < len))
+			return -EINVAL; /* it wants its number, others none */
+		if (counts &&
+		    (text_parse_u64(s + name + 1, len - name - 1, &n) != 0 ||
+		     n == 0 || n > MOST_LIMIT))
+			return -EINVAL;
+		if (locks[i].id < 0)
+			return -ENOSYS;
+		*id = (uint8_t)locks[i].id;
+		if (counts)
+			*limit = (uint32_t)n;
+		return 0;
+	}
+	return -EINVAL;
 }
 
-/* OP:LOCK,... is understood, and its part is to come. */
-static int parse_lock_per_op(const char *value)
+/* OP:LOCK,...  One limit for all, as ops that name one kind share the lock. */
+static int parse_lock_per_op(struct knobs *into, const char *value)
 {
+	uint32_t limit = 0, first = 0;
+	unsigned named = 0;
+	int error;
+
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		into->lock_of[op] = LOCK_none;
 	for (;;) {
 		size_t len = text_word(value), colon = before_colon(value, len);
-		const char *lock = value + colon + 1;
+		unsigned op = find_op(value, colon);
 
-		if (find_op(value, colon) == OP_COUNT || colon == len ||
-		    !is_lock(lock, before_colon(lock, len - colon - 1)))
+		if (op == OP_COUNT || colon == len || named >> op & 1)
+			return -EINVAL;
+		named |= 1u << op;
+		error = parse_one_lock(value + colon + 1, len - colon - 1,
+				       &into->lock_of[op], &limit);
+		if (error != 0)
+			return error;
+		if (first == 0)
+			first = limit;
+		if (limit != first)
 			return -EINVAL;
 		if (value[len] == '\0')
-			return -ENOSYS;
+			break;
 		value += len + 1;
 	}
+	into->lock = LOCK_COUNT;
+	if (limit != 0)
+		into->limit = limit;
+	return 0;
 }
 
 static int parse_lock(struct knobs *knobs, const char *value)
 {
-	uint64_t n;
+	size_t len = text_len(value);
+	struct knobs parsed = *knobs;
+	int error;
 
-	for (size_t i = 0; i < COUNT_OF(locks); i++) {
-		if (!text_equal(value, locks[i].name))
-			continue;
-		if (text_equal(value, "limit"))
-			return -EINVAL; /* it wants its number */
-		if (locks[i].id < 0)
-			return -ENOSYS;
-		knobs->lock = (uint8_t)locks[i].id;
-		return 0;
+	if (find_op(value, before_colon(value, len)) != OP_COUNT)
+		error = parse_lock_per_op(&parsed, value);
+	else
+		error = parse_one_lock(value, len, &parsed.lock, &parsed.limit);
+	if (error == 0)
+		*knobs = parsed;
+	return error;
+}
+
+static void show_one_lock(unsigned id, uint32_t limit, struct text *out)
+{
+	for (size_t i = 0; i < COUNT_OF(locks); i++)
+		if (locks[i].id == (int)id)
+			text_put(out, locks[i].name);
+	if (id == LOCK_limit) {
+		text_put(out, ":");
+		text_put_u64(out, limit);
 	}
-	if (argument(value, "limit") != NULL) {
-		value = argument(value, "limit");
-		if (text_parse_u64(value, text_len(value), &n) != 0 || n == 0)
-			return -EINVAL;
-		return -ENOSYS;
-	}
-	return parse_lock_per_op(value);
 }
 
 static void show_lock(const struct knobs *knobs, struct text *out)
 {
-	for (size_t i = 0; i < COUNT_OF(locks); i++)
-		if (locks[i].id == knobs->lock)
-			text_put(out, locks[i].name);
+	const char *comma = "";
+
+	if (knobs->lock != LOCK_COUNT) {
+		show_one_lock(knobs->lock, knobs->limit, out);
+		return;
+	}
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		if (knobs->lock_of[op] == LOCK_none)
+			continue;
+		text_put(out, comma);
+		text_put(out, op_name(op));
+		text_put(out, ":");
+		show_one_lock(knobs->lock_of[op], knobs->limit, out);
+		comma = ",";
+	}
+	if (*comma == '\0')
+		text_put(out, "none");
+}
+
+enum lock_id knobs_lock_of(const struct knobs *knobs, enum op op)
+{
+	if (knobs->lock == LOCK_COUNT)
+		return (enum lock_id)knobs->lock_of[op];
+	return knobs->calls >> op & 1 ? (enum lock_id)knobs->lock : LOCK_none;
+}
+
+bool knobs_lock_any(const struct knobs *knobs)
+{
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (knobs_lock_of(knobs, (enum op)op) != LOCK_none)
+			return true;
+	return false;
 }
 
 static int parse_calls(struct knobs *knobs, const char *value)
@@ -487,7 +560,7 @@ static void show_skip(const struct knobs *knobs, struct text *out)
 /* clang-format off */
 static const struct knob knobs_table[] = {
 	{"MMGATE_LOCK", "lock",
-	 "none, mutex or spin; not in this version: fifo, limit:N, rw, auto, OP:LOCK,...",
+	 "none, mutex, spin, fifo, limit:N, rw, or OP:LOCK,... for some ops alone; not in this version: auto",
 	 "none", "the lock at the gate", parse_lock, show_lock},
 	{"MMGATE_CALLS", "calls",
 	 "all, or a comma list of mmap, munmap, mprotect, madvise, mremap, brk, pkey_mprotect",

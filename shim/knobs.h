@@ -32,13 +32,15 @@ enum knob_follow { FOLLOW_NONE, FOLLOW_EXEC, FOLLOW_FORK };
 
 /* The values in force.  Strings point to what was parsed. */
 struct knobs {
-	uint8_t lock;        /* enum lock_id */
-	uint8_t calls;       /* ops that take the lock, a bit each */
-	uint8_t long_gated;  /* bool */
-	uint8_t hooks;       /* enum knob_hooks */
-	uint8_t place;       /* enum knob_place */
-	uint8_t events;      /* enum knob_events */
-	uint8_t follow;      /* enum knob_follow */
+	uint8_t lock; /* enum lock_id; LOCK_COUNT: each op its own */
+	uint8_t lock_of[OP_COUNT]; /* enum lock_id, when it is that */
+	uint8_t calls;             /* ops that take the lock, when it is not */
+	uint8_t long_gated;        /* bool */
+	uint8_t hooks;             /* enum knob_hooks */
+	uint8_t place;             /* enum knob_place */
+	uint8_t events;            /* enum knob_events */
+	uint8_t follow;            /* enum knob_follow */
+	uint32_t limit;      /* threads inside, of the lock of that name */
 	uint64_t events_arg; /* slow: ns; every: N */
 	uint64_t max_wait_ns;
 	uint64_t log_size;
@@ -68,6 +70,12 @@ const struct knob *knob_at(size_t i);
 
 /* All defaults. */
 void knobs_init(struct knobs *knobs);
+
+/* The lock that calls of an op take, LOCK_none for none. */
+enum lock_id knobs_lock_of(const struct knobs *knobs, enum op op);
+
+/* Does any op take a lock? */
+bool knobs_lock_any(const struct knobs *knobs);
 
 /* Writes "VARIABLE=VALUE: " and what is wrong and accepted, one line without
  * its end, for the error that parse returned. */

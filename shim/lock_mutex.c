@@ -41,10 +41,11 @@ static bool change(struct lock *lock, uint32_t *from, uint32_t to)
 						       memory_order_relaxed);
 }
 
-static bool take(struct lock *lock)
+static bool take(struct lock *lock, bool shared)
 {
 	uint32_t seen = FREE;
 
+	(void)shared;
 	return change(lock, &seen, HELD);
 }
 
@@ -87,10 +88,11 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 	return error;
 }
 
-static void release(struct lock *lock)
+static void release(struct lock *lock, bool shared)
 {
 	uint32_t seen = HELD, next;
 
+	(void)shared;
 	if (change(lock, &seen, FREE) || seen != CONTENDED)
 		return;
 	next = lock_reserves(lock) ? RESERVED : FREE;
@@ -102,4 +104,5 @@ static void release(struct lock *lock)
 		lock_wake(lock);
 }
 
-const struct lock_kind lock_mutex = {"mutex", take, acquire, release};
+const struct lock_kind lock_mutex = {"mutex", take, acquire, release,
+				     lock_abandon};

@@ -9,9 +9,10 @@
 
 #include "poison.h"
 
-static bool take(struct lock *lock)
+static bool take(struct lock *lock, bool shared)
 {
 	(void)lock;
+	(void)shared;
 	return true;
 }
 
@@ -22,9 +23,11 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 	return 0;
 }
 
-static void release(struct lock *lock)
+static void release(struct lock *lock, bool shared)
 {
 	(void)lock;
+	(void)shared;
 }
 
-const struct lock_kind lock_none = {"none", take, acquire, release};
+const struct lock_kind lock_none = {"none", take, acquire, release,
+				    lock_abandon};

@@ -22,9 +22,9 @@ enum { FREE };
 
 enum { FIRST_PAUSES = 4, LONGEST_PAUSES = 64, MOST_PAUSES = 256 };
 
-static bool take(struct lock *lock)
+static bool take(struct lock *lock, bool shared)
 {
-	return lock_mutex.take(lock);
+	return lock_mutex.take(lock, shared);
 }
 
 /* Looks before it tries, so that waiting spinners only read the line. */
@@ -32,7 +32,7 @@ static bool look_and_take(struct lock *lock)
 {
 	return atomic_load_explicit(&lock->word, memory_order_relaxed) ==
 		       FREE &&
-	       take(lock);
+	       take(lock, false);
 }
 
 static bool spin(struct lock *lock)
@@ -57,9 +57,10 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 	return lock_mutex.acquire(lock, wait);
 }
 
-static void release(struct lock *lock)
+static void release(struct lock *lock, bool shared)
 {
-	lock_mutex.release(lock);
+	lock_mutex.release(lock, shared);
 }
 
-const struct lock_kind lock_spin = {"spin", take, acquire, release};
+const struct lock_kind lock_spin = {"spin", take, acquire, release,
+				    lock_abandon};

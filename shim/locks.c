@@ -25,6 +25,8 @@ static const struct lock_kind *const kinds[] = {
 };
 
 unsigned lock_cpus = 1;
+_Atomic uint32_t lock_permits = 1;
+_Atomic uint32_t *lock_slots;
 
 const struct lock_kind *locks_kind(enum lock_id id)
 {
@@ -97,21 +99,39 @@ static uint64_t claim_stamp(struct lock *lock, uint64_t asleep)
 	return oldest;
 }
 
-bool lock_wake(struct lock *lock)
+bool lock_wake_on(struct lock *lock, _Atomic uint32_t *word)
 {
 	uint64_t now = clock_ticks();
 
 	leave_stamp(lock, now);
-	if (sys_futex_wake(&lock->word, 1) == 1)
+	if (sys_futex_wake(word, 1) == 1)
 		return true;
 	retract_stamp(lock, now);
 	return false;
+}
+
+bool lock_wake(struct lock *lock)
+{
+	return lock_wake_on(lock, &lock->word);
 }
 
 void lock_abandon(struct lock *lock)
 {
 	atomic_store(&lock->word, LOCK_ABANDONED);
 	sys_futex_wake(&lock->word, INT32_MAX);
+}
+
+void lock_renew(struct lock *fresh, const struct lock *old)
+{
+	/* fifo: no ticket that a waiter of the old one may still have. */
+	uint32_t ticket =
+		(uint32_t)(atomic_load(&old->queue) >> 32) + LOCK_SLOTS;
+
+	for (int i = 0; i < LOCK_STAMPS; i++)
+		atomic_store(&fresh->woken[i], 0);
+	atomic_store(&fresh->reserved, 0);
+	atomic_store(&fresh->queue, (uint64_t)ticket << 32 | ticket);
+	atomic_store(&fresh->word, 0);
 }
 
 /* Clocks of two CPUs may differ by a hair; 0 would mean no sleep. */
@@ -132,8 +152,8 @@ static uint64_t time_left(struct lock_wait *wait)
 	return now < wait->deadline_ns ? wait->deadline_ns - now : 0;
 }
 
-static int sleep_for(struct lock *lock, uint32_t seen, struct lock_wait *wait,
-		     uint64_t ns)
+static int sleep_for(struct lock *lock, _Atomic uint32_t *word, uint32_t seen,
+		     struct lock_wait *wait, uint64_t ns)
 {
 	struct sys_timespec timeout = {(int64_t)(ns / 1000000000),
 				       (int64_t)(ns % 1000000000)};
@@ -143,7 +163,7 @@ static int sleep_for(struct lock *lock, uint32_t seen, struct lock_wait *wait,
 	if (ns == 0)
 		return -ETIMEDOUT;
 	asleep = clock_ticks();
-	result = sys_futex_wait(&lock->word, seen, &timeout);
+	result = sys_futex_wait(word, seen, &timeout);
 	if (result == 0) {
 		stamp = claim_stamp(lock, asleep);
 		if (stamp != 0)
@@ -160,13 +180,20 @@ int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 		wait->starved = true;
 		atomic_store(&lock->reserved, RESERVATIONS);
 	}
-	return sleep_for(lock, seen, wait, left);
+	return sleep_for(lock, &lock->word, seen, wait, left);
+}
+
+int lock_sleep_on(struct lock *lock, _Atomic uint32_t *word, uint32_t seen,
+		  struct lock_wait *wait)
+{
+	return sleep_for(lock, word, seen, wait, time_left(wait));
 }
 
 int lock_stand_back(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 {
 	uint64_t left = time_left(wait), brief = wait->limit_ns / STAND_BACK;
-	int error = sleep_for(lock, seen, wait, left < brief ? left : brief);
+	int error = sleep_for(lock, &lock->word, seen, wait,
+			      left < brief ? left : brief);
 
 	return error == -ETIMEDOUT && brief < left ? 0 : error;
 }

@@ -14,7 +14,7 @@ struct world_page world_page;
 /* Ordinary memory, so a child starts with its parent's.  0: not started. */
 static uint32_t epoch;
 
-_Static_assert(sizeof(struct world_page) == SYS_PAGE_MAX, "one page");
+_Static_assert(sizeof(struct world_page) % SYS_PAGE_MAX == 0, "whole pages");
 
 static void set_self(bool active)
 {
@@ -26,6 +26,7 @@ static void set_self(bool active)
 int world_init(void)
 {
 	epoch = 1;
+	lock_slots = world_page.slots;
 	set_self(false);
 	return (int)sys_madvise(&world_page, sizeof(world_page),
 				MADV_WIPEONFORK);

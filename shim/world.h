@@ -15,12 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "knobs.h"
 #include "lock.h"
 #include "sys.h"
 
 enum { WORLD_LOCKS = 4 }; /* fresh ones, in turn */
 
-/* The gate's state and its locks: see gate.c. */
+/* The gate's state for one kind of lock, and its locks: see gate.c. */
 struct world_gate {
 	_Alignas(LOCK_LINE) _Atomic uint64_t state;
 	struct lock locks[WORLD_LOCKS];
@@ -30,7 +31,9 @@ struct world_page {
 	/* 0: a new process, or before world_init().  Else the epoch, with
 	 * WORLD_PASSIVE when nothing is to be gated or recorded here. */
 	_Alignas(SYS_PAGE_MAX) _Atomic uint32_t self;
-	struct world_gate gate;
+	struct world_gate gate[LOCK_COUNT]; /* LOCK_none has no use of its own
+					     */
+	_Atomic uint32_t slots[LOCK_SLOTS]; /* see lock.h */
 };
 
 #define WORLD_PASSIVE UINT32_C(0x80000000)

@@ -30,12 +30,13 @@ export PYTHON
 
 # The locks that this version has, from the table that it is built from.
 locks() {
-	sed -n 's/^LOCK(\([a-z]*\),.*/\1/p' "$ROOT/shim/locks.def"
+	sed -n 's/^LOCK(\([a-z]*\),.*/\1/p' "$ROOT/shim/locks.def" |
+		sed 's/^limit$/limit:2/'
 }
 
 # Those that let one thread in at a time.
 excluding_locks() {
-	locks | grep -vx none
+	locks | grep -vxE 'none|limit:2|rw'
 }
 
 mmgate() {

@@ -7,7 +7,7 @@ UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 UNIT_HELPERS := $(patsubst %.c,$(BUILD)/%.o,\
 	$(filter-out tests/unit/test_% tests/unit/race.c,\
 	$(wildcard tests/unit/*.c)))
-LOCK_LAYERS := $(filter lock_% locks,$(SHIM_LAYERS))
+LOCK_LAYERS := $(filter lock_% permits locks,$(SHIM_LAYERS))
 # What a test may call: the tools without their commands, and the locks.  Not
 # the rest of shim/: its mem.c, for one, would stand in for libc's.
 UNIT_OBJECTS := $(UNIT_HELPERS) \
@@ -20,7 +20,9 @@ RACES := $(LOCK_LAYERS:%=$(unit)/shim-%.o) $(unit)/shim-clock.o \
 
 # Header names such as elf.h are libc's too, hence -iquote.
 $(unit)/%.o: override CPPFLAGS += -iquote shim
-$(model)/%.o: override CPPFLAGS += -iquote shim -iquote tests/models
+# Few slots, so that a full queue is reached; few stamps, to save states.
+$(model)/%.o: override CPPFLAGS += -iquote shim -iquote tests/models \
+	-DLOCK_SLOTS=2 -DLOCK_STAMPS=1
 
 $(unit)/shim-%.o: shim/%.c Makefile
 	@echo "  CC    $< (unit)"; mkdir -p $(@D)

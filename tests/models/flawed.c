@@ -15,8 +15,9 @@ static bool take_as(struct lock *lock, uint32_t as)
 	return atomic_compare_exchange_strong(&lock->word, &seen, as);
 }
 
-static bool take(struct lock *lock)
+static bool take(struct lock *lock, bool shared)
 {
+	(void)shared;
 	return take_as(lock, HELD);
 }
 
@@ -29,7 +30,7 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 {
 	int error = 0;
 
-	if (take(lock))
+	if (take(lock, false))
 		return 0;
 	while (!mark(lock)) {
 		if (error != 0)
@@ -39,35 +40,40 @@ static int acquire(struct lock *lock, struct lock_wait *wait)
 	return 0;
 }
 
-static void release(struct lock *lock)
+static void release(struct lock *lock, bool shared)
 {
+	(void)shared;
 	if (atomic_exchange(&lock->word, FREE) == CONTENDED)
 		lock_wake(lock);
 }
 
-static bool look_take(struct lock *lock)
+static bool look_take(struct lock *lock, bool shared)
 {
+	(void)shared;
 	if (atomic_load(&lock->word) != FREE)
 		return false;
 	atomic_store(&lock->word, HELD);
 	return true;
 }
 
-const struct lock_kind flawed_look = {"look", look_take, acquire, release};
+const struct lock_kind flawed_look = {"look", look_take, acquire, release,
+				      lock_abandon};
 
-static void wake_release(struct lock *lock)
+static void wake_release(struct lock *lock, bool shared)
 {
+	(void)shared;
 	if (atomic_exchange(&lock->word, FREE) == HELD)
 		lock_wake(lock);
 }
 
-const struct lock_kind flawed_wake = {"wake", take, acquire, wake_release};
+const struct lock_kind flawed_wake = {"wake", take, acquire, wake_release,
+				      lock_abandon};
 
 static int retake_acquire(struct lock *lock, struct lock_wait *wait)
 {
 	int error = 0;
 
-	while (error == 0 && !take(lock)) {
+	while (error == 0 && !take(lock, false)) {
 		uint32_t seen = HELD;
 
 		if (atomic_compare_exchange_strong(&lock->word, &seen,
@@ -75,11 +81,11 @@ static int retake_acquire(struct lock *lock, struct lock_wait *wait)
 		    seen == CONTENDED)
 			error = lock_sleep(lock, CONTENDED, wait);
 	}
-	return error != 0 && take(lock) ? 0 : error;
+	return error != 0 && take(lock, false) ? 0 : error;
 }
 
-const struct lock_kind flawed_retake = {"retake", take, retake_acquire,
-					release};
+const struct lock_kind flawed_retake = {"retake", take, retake_acquire, release,
+					lock_abandon};
 
 static int mark_acquire(struct lock *lock, struct lock_wait *wait)
 {
@@ -96,31 +102,34 @@ static int mark_acquire(struct lock *lock, struct lock_wait *wait)
 	return error;
 }
 
-static void mark_release(struct lock *lock)
+static void mark_release(struct lock *lock, bool shared)
 {
+	(void)shared;
 	if (atomic_exchange(&lock->word, FREE) == CONTENDED)
 		lock_wake(lock);
 }
 
 static int mark_whole(struct lock *lock, struct lock_wait *wait)
 {
-	return take(lock) ? 0 : mark_acquire(lock, wait);
+	return take(lock, false) ? 0 : mark_acquire(lock, wait);
 }
 
-const struct lock_kind flawed_mark = {"mark", take, mark_whole, mark_release};
+const struct lock_kind flawed_mark = {"mark", take, mark_whole, mark_release,
+				      lock_abandon};
 
 static int hasty_acquire(struct lock *lock, struct lock_wait *wait)
 {
 	int error = 0;
 
-	if (take(lock))
+	if (take(lock, false))
 		return 0;
 	while (error == 0 && !mark(lock))
 		error = lock_sleep(lock, CONTENDED, wait);
 	return error;
 }
 
-const struct lock_kind flawed_hasty = {"hasty", take, hasty_acquire, release};
+const struct lock_kind flawed_hasty = {"hasty", take, hasty_acquire, release,
+				       lock_abandon};
 
 /* Writes over LOCK_ABANDONED, and so puts others back to sleep. */
 static int deaf_acquire(struct lock *lock, struct lock_wait *wait)
@@ -128,7 +137,7 @@ static int deaf_acquire(struct lock *lock, struct lock_wait *wait)
 	uint32_t seen;
 	int error = 0;
 
-	if (take(lock))
+	if (take(lock, false))
 		return 0;
 	for (;;) {
 		seen = atomic_exchange(&lock->word, CONTENDED);
@@ -142,7 +151,8 @@ static int deaf_acquire(struct lock *lock, struct lock_wait *wait)
 	}
 }
 
-const struct lock_kind flawed_deaf = {"deaf", take, deaf_acquire, release};
+const struct lock_kind flawed_deaf = {"deaf", take, deaf_acquire, release,
+				      lock_abandon};
 
 enum { RESERVED = CONTENDED + 1 };
 
@@ -151,10 +161,11 @@ static int keep_acquire(struct lock *lock, struct lock_wait *wait)
 	return lock_mutex.acquire(lock, wait);
 }
 
-static void keep_release(struct lock *lock)
+static void keep_release(struct lock *lock, bool shared)
 {
 	uint32_t seen = HELD;
 
+	(void)shared;
 	if (atomic_compare_exchange_strong(&lock->word, &seen, FREE))
 		return;
 	if (atomic_compare_exchange_strong(
@@ -162,4 +173,5 @@ static void keep_release(struct lock *lock)
 		lock_wake(lock);
 }
 
-const struct lock_kind flawed_keep = {"keep", take, keep_acquire, keep_release};
+const struct lock_kind flawed_keep = {"keep", take, keep_acquire, keep_release,
+				      lock_abandon};

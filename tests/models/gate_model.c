@@ -5,18 +5,31 @@
 
 #include <string.h>
 
+#include "locks.h"
+
 static enum gate_flaw flaw;
 
-static void abandon(struct lock *lock)
+static void mute_abandon(struct lock *lock)
 {
-	if (flaw != GATE_MUTE)
-		lock_abandon(lock);
+	(void)lock;
 }
 
-#define lock_abandon abandon
+static const struct lock_kind *kind_or_flaw(enum lock_id id)
+{
+	static struct lock_kind mute;
+
+	if (flaw != GATE_MUTE)
+		return locks_kind(id);
+	mute = *locks_kind(id);
+	mute.abandon = mute_abandon;
+	return &mute;
+}
+
+#define locks_kind kind_or_flaw
 /* Their static data is part of the state. */
 #include "../../shim/world.c"
 #include "../../shim/gate.c"
+#undef locks_kind
 
 static struct {
 	uint8_t calls[MODEL_THREADS];
@@ -28,51 +41,101 @@ static struct {
 } ghost;
 
 static int calls;
+static enum lock_id id;
+
+/* The gate under test; the others are not used. */
+static struct world_gate *gate(void)
+{
+	return &world_page.gate[id];
+}
 
 /* Without a step. */
 static uint64_t gate_state(void)
 {
 	uint64_t state;
 
-	memcpy(&state, (char *)&world_page + offsetof(struct world_page, gate),
-	       sizeof(state));
+	memcpy(&state, gate(), sizeof(state));
 	return state;
 }
 
-static void check_alone(uint32_t generation)
+/* All that may be inside together weigh ALL. */
+enum { ALL = 6 };
+
+static int8_t weight(bool shares)
+{
+	if (id == LOCK_limit)
+		return (int8_t)(ALL / lock_permits);
+	return id == LOCK_rw && shares ? 1 : ALL;
+}
+
+static int8_t *holders(const struct gate_span *span)
+{
+	return &ghost.holders[generation_of(span->inside) % 8];
+}
+
+static void check_alone(const struct gate_span *span)
 {
 	if (model_forked())
 		return;
-	if (ghost.holders[generation % 8]++ != 0 && gate_state() == generation)
+	*holders(span) += weight(span->shared);
+	if (*holders(span) > ALL && gate_state() == generation_of(span->inside))
 		model_fail("two calls at once behind one lock");
 }
 
 static void body(int thread)
 {
 	while (ghost.calls[thread] < calls) {
-		struct gate_span span = {.op = OP_MUNMAP, .length = 4096};
+		/* One in three may not share. */
+		bool shares = (thread + ghost.calls[thread]) % 3 != 0;
+		struct gate_span span = {.op = OP_MADVISE,
+					 .length = 4096,
+					 .arg = shares ? MADV_DONTNEED
+						       : MADV_NORMAL};
 
 		ghost.calls[thread]++;
 		gate_enter(&span);
 		if (span.outcome == OUTCOME_GATED)
-			check_alone(span.generation);
+			check_alone(&span);
 		ghost.in_kernel[thread] = 1;
 		model_step("is in the kernel", NULL);
 		ghost.in_kernel[thread] = 0;
 		if (span.outcome == OUTCOME_GATED)
-			ghost.holders[span.generation % 8]--;
+			*holders(&span) -= weight(span.shared);
 		if (flaw == GATE_FORGETFUL && ghost.calls[thread] == calls)
 			return;
 		gate_leave(&span, 0);
 	}
 }
 
-static int lock_of(const volatile void *word)
+/* Tickets of fifo, without a step. */
+static uint32_t served(const struct lock *lock)
 {
-	for (int i = 0; i < WORLD_LOCKS; i++)
-		if (word == &world_page.gate.locks[i].word)
-			return i;
-	return -1;
+	uint32_t ticket;
+
+	memcpy(&ticket, &lock->queue, sizeof(ticket));
+	return ticket;
+}
+
+static uint32_t drawn(const struct lock *lock)
+{
+	uint32_t ticket;
+
+	memcpy(&ticket, (const char *)lock + offsetof(struct lock, queue) + 4,
+	       sizeof(ticket));
+	return ticket;
+}
+
+/* May a thread sleep on this word while the gate is closed? */
+static bool is_in_use(const volatile void *word, uint64_t generation)
+{
+	const struct lock *lock = generation_lock(gate(), generation);
+
+	if (id != LOCK_fifo || word == &lock->word)
+		return word == &lock->word;
+	for (uint32_t t = served(lock); t != drawn(lock); t++)
+		if (word == &world_page.slots[t % LOCK_SLOTS])
+			return true;
+	return false;
 }
 
 static void at_rest(void)
@@ -85,8 +148,7 @@ static void at_rest(void)
 		return;
 	for (int i = 0; i < MODEL_THREADS; i++)
 		if (model_status(i) == MODEL_ASLEEP &&
-		    (state >> 8 != 0 ||
-		     lock_of(model_sleeps_on(i)) != (int)(state % WORLD_LOCKS)))
+		    (state >> 8 != 0 || !is_in_use(model_sleeps_on(i), state)))
 			model_fail("asleep on a lock that was given up");
 	if (!ghost.holder_gone)
 		model_fail("everybody sleeps and nobody will wake them");
@@ -117,6 +179,7 @@ static void reset(void)
 	memset(&world_page, 0, sizeof(world_page));
 	memset(&this_thread, 0, sizeof(this_thread));
 	epoch = 1;
+	lock_slots = world_page.slots;
 	memcpy(&world_page, &epoch, sizeof(epoch)); /* its first member */
 	gate_new_process = follow_child;
 }
@@ -127,7 +190,9 @@ void gate_model_fill(struct model *model, enum lock_id lock,
 	struct knobs knobs;
 
 	knobs_init(&knobs);
+	id = lock;
 	knobs.lock = (uint8_t)lock;
+	knobs.limit = (uint32_t)model->threads - 1; /* not all at once */
 	knobs.calls = OPS_ALL;
 	knobs.max_wait_ns = MODEL_LIMIT_NS;
 	gate_init(&knobs, &(struct gate_callers){0});
@@ -140,10 +205,10 @@ void gate_model_fill(struct model *model, enum lock_id lock,
 	model->shared[0] = (struct model_memory){&ghost, sizeof(ghost)};
 	model->shared[1] = (struct model_memory){
 		&world_page,
-		offsetof(struct world_page, gate) + sizeof(world_page.gate)};
+		offsetof(struct world_page, slots) + sizeof(world_page.slots)};
 	model->shared[2] = (struct model_memory){&epoch, sizeof(epoch)};
 	model->local = &this_thread;
 	model->local_size = sizeof(this_thread);
-	model->locks = world_page.gate.locks;
+	model->locks = gate()->locks;
 	model->lock_count = WORLD_LOCKS;
 }

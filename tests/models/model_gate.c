@@ -14,16 +14,24 @@ static const struct {
 	const char *name;
 	int calls;
 	struct model model;
+	bool long_with_tickets; /* left out for fifo, but for `all` */
 } scenarios[] = {
-	{"3 threads, 2 calls", 2, {.threads = 3}},
-	{"time-outs", 1, {.threads = 3, .timeouts = true, .leaps = 1}},
-	{"time-outs, 3 calls", 3, {.threads = 2, .timeouts = true, .leaps = 2}},
-	{"signals, 2 calls", 2, {.threads = 2, .signals = true}},
-	{"a thread jumps away", 2, {.threads = 2, .jumps = 1, .leaps = 2}},
-	{"one of 3 jumps away", 1, {.threads = 3, .jumps = 1}},
-	{"two are killed", 1, {.threads = 3, .kills = 2, .leaps = 1}},
-	{"a handler forks", 2, {.threads = 2, .forks = 1, .leaps = 1}},
-	{"forks, 3 threads", 1, {.threads = 3, .forks = 1}},
+	{"3 threads, 2 calls", 2, {.threads = 3}, true},
+	{"3 threads", 1, {.threads = 3}, false},
+	{"time-outs", 1, {.threads = 3, .timeouts = true, .leaps = 1}, false},
+	{"time-outs, 3 calls",
+	 3,
+	 {.threads = 2, .timeouts = true, .leaps = 2},
+	 false},
+	{"signals, 2 calls", 2, {.threads = 2, .signals = true}, false},
+	{"a thread jumps away",
+	 2,
+	 {.threads = 2, .jumps = 1, .leaps = 2},
+	 false},
+	{"one of 3 jumps away", 1, {.threads = 3, .jumps = 1}, false},
+	{"two are killed", 1, {.threads = 3, .kills = 2, .leaps = 1}, false},
+	{"a handler forks", 2, {.threads = 2, .forks = 1, .leaps = 1}, false},
+	{"forks, 3 threads", 1, {.threads = 3, .forks = 1}, false},
 };
 
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
@@ -37,15 +45,18 @@ static bool run(enum lock_id id, int scenario, enum gate_flaw flaw,
 	return explore(&model, flaw != GATE_SOUND, report, states);
 }
 
-static int check_gate(enum lock_id id)
+static int check_gate(enum lock_id id, bool all)
 {
 	unsigned long states;
 	const char *report;
 	int failed = 0;
 
 	for (int i = 0; i < SCENARIOS; i++) {
-		bool ok = run(id, i, GATE_SOUND, &report, &states);
+		bool ok;
 
+		if (id == LOCK_fifo && scenarios[i].long_with_tickets && !all)
+			continue;
+		ok = run(id, i, GATE_SOUND, &report, &states);
 		printf("%s - gate, %s: %s: %lu states%s%s\n",
 		       ok ? "ok" : "not ok", locks_kind(id)->name,
 		       scenarios[i].name, states, ok ? "" : ": ",
@@ -76,13 +87,17 @@ static int check_flaw(const char *name, enum gate_flaw which, enum lock_id id,
 	return !found;
 }
 
-int main(void)
+/* model_gate [all [LOCK]]: the long scenarios too; of one lock. */
+int main(int argc, char **argv)
 {
+	bool all = argc > 1 && strcmp(argv[1], "all") == 0;
 	int failed = 0;
 
 	for (int id = 0; id < LOCK_COUNT; id++)
-		if (id != LOCK_none)
-			failed += check_gate((enum lock_id)id);
+		if (id != LOCK_none &&
+		    (argc < 3 ||
+		     strcmp(locks_kind((enum lock_id)id)->name, argv[2]) == 0))
+			failed += check_gate((enum lock_id)id, all);
 	failed += check_flaw("mute", GATE_MUTE, LOCK_mutex,
 			     "asleep on a lock that was given up");
 	failed += check_flaw("forgetful", GATE_FORGETFUL, LOCK_mutex,

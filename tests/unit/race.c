@@ -14,6 +14,7 @@
 enum { THREADS = 4, ROUNDS = 5000 };
 
 static struct lock lock;
+static _Atomic uint32_t slots[LOCK_SLOTS];
 static const struct lock_kind *kind;
 static unsigned long counter, failures;
 
@@ -23,10 +24,11 @@ static void *count_up(void *unused)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct lock_wait wait = {.limit_ns = UINT64_C(60000000000)};
 
-		if (!kind->take(&lock) && kind->acquire(&lock, &wait) != 0)
+		if (!kind->take(&lock, false) &&
+		    kind->acquire(&lock, &wait) != 0)
 			__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 		counter++;
-		kind->release(&lock);
+		kind->release(&lock, false);
 	}
 	return NULL;
 }
@@ -49,6 +51,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	lock_cpus = 2;
+	lock_slots = slots;
+	lock_permits = 1;
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&thread[i], NULL, count_up, NULL) != 0)
 			return 2;

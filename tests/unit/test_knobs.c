@@ -30,11 +30,25 @@ static const struct {
 	{"MMGATE_LOCK", "none", 0, NULL},
 	{"MMGATE_LOCK", "mutex", 0, NULL},
 	{"MMGATE_LOCK", "spin", 0, NULL},
-	{"MMGATE_LOCK", "fifo", -ENOSYS, NULL},
-	{"MMGATE_LOCK", "rw", -ENOSYS, NULL},
+	{"MMGATE_LOCK", "fifo", 0, NULL},
+	{"MMGATE_LOCK", "rw", 0, NULL},
 	{"MMGATE_LOCK", "auto", -ENOSYS, NULL},
-	{"MMGATE_LOCK", "limit:4", -ENOSYS, NULL},
-	{"MMGATE_LOCK", "mprotect:mutex,madvise:none", -ENOSYS, NULL},
+	{"MMGATE_LOCK", "limit:4", 0, NULL},
+	{"MMGATE_LOCK", "limit:10000", 0, NULL},
+	{"MMGATE_LOCK", "limit:10001", -EINVAL, NULL},
+	{"MMGATE_LOCK", "limit:4:4", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mutex:4", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mprotect:mutex,madvise:none", 0, "mprotect:mutex"},
+	{"MMGATE_LOCK", "madvise:spin,mmap:limit:3", 0,
+	 "mmap:limit:3,madvise:spin"},
+	{"MMGATE_LOCK", "mmap:limit:3,munmap:limit:3", 0, NULL},
+	{"MMGATE_LOCK", "mmap:limit:3,munmap:limit:4", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mmap:none,brk:none", 0, "none"},
+	{"MMGATE_LOCK", "mmap:none,mmap:mutex", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mmap:limit", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mmap:mutex,", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mutex,mmap:mutex", -EINVAL, NULL},
+	{"MMGATE_LOCK", "mmap:auto", -ENOSYS, NULL},
 	{"MMGATE_LOCK", "limit", -EINVAL, NULL},
 	{"MMGATE_LOCK", "limit:", -EINVAL, NULL},
 	{"MMGATE_LOCK", "limit:0", -EINVAL, NULL},
@@ -278,6 +292,30 @@ static void check_complaints(void)
 		   "a long value does not hide the rest");
 }
 
+/* Which ops take which lock. */
+static void check_lock_of(void)
+{
+	struct knobs knobs;
+
+	knobs_init(&knobs);
+	check_true(!knobs_lock_any(&knobs), "no lock by default");
+	find("MMGATE_LOCK")->parse(&knobs, "spin");
+	find("MMGATE_CALLS")->parse(&knobs, "munmap,brk");
+	check_int(LOCK_spin, knobs_lock_of(&knobs, OP_BRK), "brk, as in calls");
+	check_int(LOCK_none, knobs_lock_of(&knobs, OP_MMAP), "mmap, not in it");
+	/* A list of ops says which by itself. */
+	find("MMGATE_LOCK")->parse(&knobs, "mmap:limit:2,mremap:fifo");
+	check_int(LOCK_limit, knobs_lock_of(&knobs, OP_MMAP), "mmap by name");
+	check_int(LOCK_fifo, knobs_lock_of(&knobs, OP_MREMAP),
+		  "mremap by name");
+	check_int(LOCK_none, knobs_lock_of(&knobs, OP_MUNMAP), "not named");
+	check_int(2, (int)knobs.limit, "the limit's number");
+	check_true(knobs_lock_any(&knobs), "some lock");
+	find("MMGATE_LOCK")->parse(&knobs, "mmap:mutex,brk:nonsense");
+	check_int(LOCK_limit, knobs_lock_of(&knobs, OP_MMAP),
+		  "a bad value changes nothing");
+}
+
 static void check_selection(void)
 {
 	struct knobs knobs;
@@ -315,6 +353,7 @@ int main(void)
 	check_table();
 	check_cases();
 	check_complaints();
+	check_lock_of();
 	check_selection();
 	return check_done();
 }

@@ -23,6 +23,7 @@
 enum { ROUNDS = 20000, SLEEPERS = 8 };
 
 static struct lock lock;
+static _Atomic uint32_t slots[LOCK_SLOTS];
 static const struct lock_kind *kind;
 static volatile uint64_t counter;
 static _Atomic uint64_t failures, slept, wake_longest;
@@ -53,6 +54,9 @@ static void finish(const pthread_t *threads, int count)
 static void fresh(const struct lock_kind *which)
 {
 	memset((void *)&lock, 0, sizeof(lock));
+	memset((void *)slots, 0, sizeof(slots));
+	lock_slots = slots;
+	lock_permits = 1;
 	kind = which;
 	counter = 0;
 	failures = slept = wake_longest = 0;
@@ -92,11 +96,10 @@ static int count_sleepers(void)
 	return count;
 }
 
-/* Waits until so many threads sleep on the lock: the word says that somebody
- * is about to, the kernel that all do. */
+/* Waits until so many threads sleep on the lock. */
 static void let_sleep(int threads)
 {
-	while (atomic_load(&lock.word) != 2 || count_sleepers() != threads)
+	while (count_sleepers() != threads)
 		sched_yield();
 }
 
@@ -115,7 +118,7 @@ static void note_wake(uint64_t wake)
 /* As the gate does it. */
 static int take_or_wait(struct lock_wait *wait)
 {
-	return kind->take(&lock) ? 0 : kind->acquire(&lock, wait);
+	return kind->take(&lock, false) ? 0 : kind->acquire(&lock, wait);
 }
 
 static void *count_up(void *unused)
@@ -127,7 +130,7 @@ static void *count_up(void *unused)
 		if (take_or_wait(&wait) != 0)
 			failures++;
 		counter = counter + 1;
-		kind->release(&lock);
+		kind->release(&lock, false);
 		note_wake(wait.wake);
 	}
 	return NULL;
@@ -145,7 +148,8 @@ static void check_counting(const struct lock_kind *which)
 	check_u64(0, failures, "%s: nobody times out", which->name);
 	check_u64((uint64_t)count * ROUNDS, counter,
 		  "%s: no count is lost among %d threads", which->name, count);
-	check_u64(0, lock.word, "%s: free at the end", which->name);
+	check_true(kind->take(&lock, false), "%s: free at the end",
+		   which->name);
 	check_true(wake_longest < LONG_NS, "%s: wake-ups took less than all",
 		   which->name);
 }
@@ -172,10 +176,12 @@ static void check_time_out(const struct lock_kind *which)
 	check_between(0.0499, 2, took, "%s: after its limit", which->name);
 	check_int(-ETIMEDOUT, try_it(1000, &took), "%s: held, short limit",
 		  which->name);
-	check_true(!kind->take(&lock), "%s: held, not taken", which->name);
-	kind->release(&lock);
-	check_true(kind->take(&lock), "%s: free again, taken", which->name);
-	kind->release(&lock);
+	check_true(!kind->take(&lock, false), "%s: held, not taken",
+		   which->name);
+	kind->release(&lock, false);
+	check_true(kind->take(&lock, false), "%s: free again, taken",
+		   which->name);
+	kind->release(&lock, false);
 	check_int(0, try_it(SHORT_NS, &took), "%s: free again", which->name);
 }
 
@@ -184,8 +190,8 @@ static void check_free_release(const struct lock_kind *which)
 	double took;
 
 	fresh(which);
-	kind->release(&lock);
-	kind->release(&lock);
+	kind->release(&lock, false);
+	kind->release(&lock, false);
 	check_int(0, try_it(SHORT_NS, &took),
 		  "%s: free after releases too many", which->name);
 	check_int(-ETIMEDOUT, try_it(SHORT_NS, &took), "%s: and held then",
@@ -203,7 +209,7 @@ static void *sleep_on_it(void *unused)
 	(void)unused;
 	note_wake(wait.wake);
 	if (result == 0)
-		kind->release(&lock);
+		kind->release(&lock, false);
 	results[arrived++] = result;
 	return NULL;
 }
@@ -220,7 +226,7 @@ static void check_abandonment(const struct lock_kind *which)
 	start(threads, SLEEPERS, sleep_on_it);
 	let_sleep(SLEEPERS);
 	before = seconds();
-	lock_abandon(&lock);
+	kind->abandon(&lock);
 	finish(threads, SLEEPERS);
 	for (int i = 0; i < SLEEPERS; i++)
 		dead += results[i] == -EOWNERDEAD;
@@ -229,7 +235,7 @@ static void check_abandonment(const struct lock_kind *which)
 	check_between(0, 10, seconds() - before, "%s: and soon", which->name);
 	check_int(-EOWNERDEAD, try_it(LONG_NS, &took),
 		  "%s: abandoned, for newcomers too", which->name);
-	kind->release(&lock); /* the former holder, late */
+	kind->release(&lock, false); /* the former holder, late */
 	check_true(try_it(LONG_NS, &took) != -ETIMEDOUT,
 		   "%s: abandoned and released late, nobody waits",
 		   which->name);
@@ -246,7 +252,7 @@ static void check_wake_stamp(const struct lock_kind *which)
 	try_it(LONG_NS, &took);
 	start(threads, SLEEPERS, sleep_on_it);
 	let_sleep(SLEEPERS);
-	kind->release(&lock);
+	kind->release(&lock, false);
 	finish(threads, SLEEPERS);
 	for (int i = 0; i < SLEEPERS; i++)
 		check_true(results[i] == 0, "%s: sleeper %d gets it",
@@ -272,7 +278,7 @@ static void check_one_stamp(const struct lock_kind *which)
 	try_it(LONG_NS, &took);
 	start(&thread, 1, sleep_on_it);
 	let_sleep(1);
-	kind->release(&lock);
+	kind->release(&lock, false);
 	finish(&thread, 1);
 	check_u64(1, slept, "%s: a sleeper measures its wake-up", which->name);
 	check_between(1, 2e9, (double)wake_longest,
@@ -287,7 +293,7 @@ static void check_none(void)
 	fresh(&lock_none);
 	check_int(0, try_it(1, &took), "none: at once");
 	check_int(0, try_it(1, &took), "none: and again");
-	kind->release(&lock);
+	kind->release(&lock, false);
 	check_u64(0, lock.word, "none: leaves the word alone");
 }
 
