@@ -5,16 +5,17 @@
  * queue  low half: the ticket that is served; high half: the next to be drawn.
  *        Equal: free.
  * slot   of ticket t, number t % LOCK_SLOTS: what happened to it last,
- *        GRANTED(t): t holds the lock
- *        GONE(t):    t gave up, or the lock was abandoned under it
- *        other:      nothing yet; it belonged to an earlier ticket
+ *        waiting(t)  nothing yet
+ *        granted(t)  t holds the lock
+ *        gone(t)     t gave up, or the lock was abandoned under it
+ *        other       it is an earlier ticket's, or was wiped
  * word   LOCK_ABANDONED, and then the queue is too full to be, or a count of
  * the times when a full one got room
  *
  * A thread draws a ticket by compare-and-swap of the queue.  With nobody
  * before it, it holds the lock; else it sleeps on its slot until that says
- * GRANTED.  One that gives up says GONE, and loses to a grant by the same
- * compare-and-swap; who finds GONE when it grants serves the next ticket.
+ * granted.  One that gives up says gone, and loses to a grant by the same
+ * compare-and-swap; who finds gone when it grants serves the next ticket.
  *
  * Fork wipes queue and slots under a waiter that a handler interrupted: its
  * ticket is then outside of the queue, and it draws another one.  Slots are
@@ -51,14 +52,20 @@ static _Atomic uint32_t *slot(uint32_t ticket)
 	return &lock_slots[ticket % LOCK_SLOTS];
 }
 
+/* Never 0, which a fork leaves. */
+static uint32_t waiting(uint32_t ticket)
+{
+	return ticket << 2 | 1;
+}
+
 static uint32_t granted(uint32_t ticket)
 {
-	return ticket << 1;
+	return ticket << 2 | 2;
 }
 
 static uint32_t gone(uint32_t ticket)
 {
-	return ticket << 1 | 1;
+	return ticket << 2 | 3;
 }
 
 static bool is_abandoned(const struct lock *lock)
@@ -154,6 +161,12 @@ static int await(struct lock *lock, uint32_t ticket, struct lock_wait *wait)
 			return 0;
 		if (seen == gone(ticket))
 			return -EOWNERDEAD;
+		if (seen != waiting(ticket)) {
+			atomic_compare_exchange_strong(mine, &seen,
+						       waiting(ticket));
+			continue;
+		}
+		/* A fork from here on wipes the slot, too. */
 		if (!is_queued(lock, ticket))
 			return -EAGAIN;
 		if (error == 0)

@@ -113,3 +113,67 @@ for i in range(3):
 		equal "$output" True "$lock"
 	done < <(excluding_locks)
 }
+
+# Prints the most calls of the given ops (all when none is given) that were in
+# the kernel at the same time.
+most_at_once() {
+	mmgate export --format csv "$LOGS" >"$BATS_TEST_TMPDIR/csv"
+	"$PYTHON" - "$BATS_TEST_TMPDIR/csv" "$@" <<-'EOP'
+		import csv, sys
+		ends = []
+		for r in csv.DictReader(open(sys.argv[1])):
+		    if sys.argv[2:] and r["op"] not in sys.argv[2:]:
+		        continue
+		    start = int(r["time_ns"]) + int(r["wait_ns"] or 0)
+		    # Each time is rounded to a ns.
+		    ends += [(start + 2, 1), (start + int(r["kernel_ns"]), -1)]
+		inside = most = 0
+		for _, change in sorted(ends):
+		    inside += change
+		    most = max(most, inside)
+		print(most)
+	EOP
+}
+
+@test "limit:N lets N threads in, and no more" {
+	for n in 1 2 3; do
+		run -0 gate limit:$n --log-size 256M "$EXAMPLES/congestion" \
+			-t 8 -n 400 -c firstpage
+		run -0 most_at_once
+		holds "$output" -le $n "inside under limit:$n"
+		run -0 report 'c["mmap"]["gated"] == c["mmap"]["count"]'
+		equal "$output" True "limit:$n gates"
+	done
+	run -0 report 'p[0]["settings"]["lock"]'
+	equal "$output" limit:3
+}
+
+@test "under rw what excludes is alone" {
+	run -0 gate rw --log-size 256M "$EXAMPLES/congestion" -t 4 -n 1000 \
+		-c firstpage
+	run -0 most_at_once mmap munmap
+	equal "$output" 1 'mmap and munmap at once'
+}
+
+@test "each op may have its own lock" {
+	run -0 gate munmap:mutex,madvise:limit:2,brk:none "$EXAMPLES/congestion" \
+		-t 4 -n 200
+	run -0 report '[c[n]["gated"] == (c[n]["count"] if g else 0)
+		for n, g in (("mmap", 0), ("munmap", 1), ("madvise", 1))]'
+	equal "$output" '[True, True, True]' 'who is gated'
+	run -0 report 'p[0]["settings"]["lock"]'
+	equal "$output" munmap:mutex,madvise:limit:2
+	run -0 most_at_once munmap
+	equal "$output" 1 'munmap at once'
+	# An op that is named takes its lock whatever MMGATE_CALLS says.
+	run -0 gate mmap:mutex --calls munmap "$EXAMPLES/congestion" -t 2 -n 20
+	run -0 report '[c[n]["gated"] > 0 for n in ("mmap", "munmap")]'
+	equal "$output" '[True, False]' 'calls beside a list of ops'
+}
+
+@test "ops that name the same lock share it, others do not" {
+	run -0 gate mmap:mutex,munmap:mutex --log-size 256M \
+		"$EXAMPLES/congestion" -t 4 -n 1000 -c firstpage
+	run -0 most_at_once mmap munmap
+	equal "$output" 1 'mmap and munmap at once'
+}

@@ -285,6 +285,83 @@ static void check_one_stamp(const struct lock_kind *which)
 		      "%s: in ns, as long as one takes", which->name);
 }
 
+static void *note_turn(void *number)
+{
+	struct lock_wait wait = {.limit_ns = LONG_NS};
+
+	if (take_or_wait(&wait) != 0)
+		failures++;
+	results[arrived++] = *(const int *)number;
+	kind->release(&lock, false);
+	return NULL;
+}
+
+/* Who asked first gets it first, and none that comes later in between. */
+static void check_order(void)
+{
+	pthread_t threads[SLEEPERS];
+	int numbers[SLEEPERS];
+	double took;
+
+	fresh(&lock_fifo);
+	arrived = 0;
+	try_it(LONG_NS, &took);
+	for (int i = 0; i < SLEEPERS; i++) {
+		numbers[i] = i;
+		if (pthread_create(&threads[i], NULL, note_turn, &numbers[i]) !=
+		    0) {
+			perror("pthread_create");
+			exit(1);
+		}
+		let_sleep(i + 1);
+	}
+	kind->release(&lock, false);
+	check_true(!kind->take(&lock, false) || arrived == SLEEPERS,
+		   "fifo: who comes now does not pass those who wait");
+	finish(threads, SLEEPERS);
+	for (int i = 0; i < SLEEPERS; i++)
+		check_int(i, results[i], "fifo: turn %d", i);
+	check_u64(0, failures, "fifo: nobody times out");
+}
+
+/* N get in, one more does not, until one of them leaves. */
+static void check_limit(void)
+{
+	double took;
+
+	fresh(&lock_limit);
+	lock_permits = 3;
+	for (int i = 0; i < 3; i++)
+		check_int(0, try_it(LONG_NS, &took), "limit: %d of 3", i + 1);
+	check_int(-ETIMEDOUT, try_it(SHORT_NS, &took), "limit: a fourth");
+	kind->release(&lock, false);
+	check_int(0, try_it(LONG_NS, &took), "limit: it after one left");
+	lock_permits = 4;
+	check_int(0, try_it(LONG_NS, &took), "limit: the limit may grow");
+	lock_permits = 2;
+	kind->release(&lock, false);
+	kind->release(&lock, false);
+	check_int(-ETIMEDOUT, try_it(SHORT_NS, &took), "limit: and shrink");
+}
+
+static void check_sharing(void)
+{
+	struct lock_wait shared = {.shared = true, .limit_ns = SHORT_NS};
+	double took;
+
+	fresh(&lock_rw);
+	check_true(kind->take(&lock, true), "rw: one shares");
+	check_true(kind->take(&lock, true), "rw: another one shares");
+	check_int(-ETIMEDOUT, try_it(SHORT_NS, &took), "rw: one excludes");
+	kind->release(&lock, true);
+	kind->release(&lock, true);
+	check_int(0, try_it(SHORT_NS, &took), "rw: it does, when they left");
+	check_int(-ETIMEDOUT, kind->acquire(&lock, &shared),
+		  "rw: then nobody shares");
+	kind->release(&lock, false);
+	check_true(kind->take(&lock, true), "rw: until it leaves");
+}
+
 /* none: everybody passes, always. */
 static void check_none(void)
 {
@@ -327,5 +404,8 @@ int main(void)
 		check_wake_stamp(which);
 		check_one_stamp(which);
 	}
+	check_order();
+	check_limit();
+	check_sharing();
 	return check_done();
 }
