@@ -15,7 +15,7 @@ Q := $(if $(V),,@)
 SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	libc_musl clock lock lock_none lock_mutex lock_spin lock_fifo permits \
 	lock_limit lock_rw locks world log gate \
-	wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
+	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
 	log_dir report report_json report_text stats rundir launch rewrite \

@@ -27,6 +27,7 @@ struct gate_span {
 	uint32_t flags;
 	int32_t fd;
 	enum op op;
+	uint64_t hint; /* place's: the address to ask the kernel for */
 	/* The gate's own. */
 	uint32_t self;    /* the process that entered; 0: nothing to do */
 	uint32_t inside;  /* the lock it holds: struct thread has the same */

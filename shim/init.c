@@ -18,6 +18,7 @@
 #include "locks.h"
 #include "log.h"
 #include "patch.h"
+#include "place.h"
 #include "sys.h"
 #include "text.h"
 #include "world.h"
@@ -320,7 +321,28 @@ static void open_log(struct record_pair start, bool quiet)
 
 static bool has_work(void)
 {
-	return knobs_lock_any(&knobs) || log_is_open();
+	return knobs_lock_any(&knobs) || knobs.place != PLACE_KERNEL ||
+	       log_is_open();
+}
+
+/* What cannot be is said, and not recorded as if it were. */
+static void start_place(uint64_t page_size, bool quiet)
+{
+	const char *reason;
+	char line[256];
+	struct text out = text_over(line, sizeof(line));
+
+	if (!followed || knobs.place == PLACE_KERNEL)
+		return;
+	reason = place_init(page_size);
+	if (reason == NULL)
+		return;
+	knobs.place = PLACE_KERNEL;
+	text_put(&out, "MMGATE_PLACE=thread: ");
+	text_put(&out, reason);
+	text_put(&out, "; using kernel");
+	if (!quiet)
+		diag_line(line);
 }
 
 static bool arrive_in_child(void)
@@ -361,7 +383,8 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 			  "(Linux 4.14 can): calls pass, nothing is recorded");
 	else
 		followed = is_followed(env, auxv);
-	if (!followed || (!knobs_lock_any(&knobs) && knobs.log == NULL))
+	start_place(process.page_size, is_descendant(env)); /* once a run */
+	if (!followed || (!has_work() && knobs.log == NULL))
 		return; /* nothing to do: pass */
 	knobs.only = keep(knobs.only, only, sizeof(only));
 	knobs.skip = keep(knobs.skip, skip, sizeof(skip));

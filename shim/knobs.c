@@ -281,7 +281,7 @@ static void show_hooks(const struct knobs *knobs, struct text *out)
 }
 
 static const struct choice places[] = {{"kernel", PLACE_KERNEL},
-				       {"thread", -1}};
+				       {"thread", PLACE_THREAD}};
 
 static int parse_place(struct knobs *knobs, const char *value)
 {
@@ -571,7 +571,7 @@ static const struct knob knobs_table[] = {
 	 parse_long, show_long},
 	{"MMGATE_HOOKS", "hooks", HOOKS_VALUES, HOOKS_INITIAL,
 	 "how calls are caught", parse_hooks, show_hooks},
-	{"MMGATE_PLACE", "place", "kernel; not in this version: thread", "kernel",
+	{"MMGATE_PLACE", "place", "kernel or thread", "kernel",
 	 "where anonymous mappings go", parse_place, show_place},
 	{"MMGATE_DELAY", "delay", "none; not in this version: OP:DURATION,...", "none",
 	 "busy wait added to each such call, to ask \"what if\"",

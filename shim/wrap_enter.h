@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "gate.h"
+#include "place.h"
 #include "sys.h"
 
 /* The caller is who called the function that this becomes part of. */
@@ -29,7 +29,7 @@
 	span.flags = (uint32_t)(flags_);                                       \
 	span.fd = (fd_);                                                       \
 	span.offset = (uint64_t)(offset_);                                     \
-	gate_enter(&span)
+	place_enter(&span)
 
 /* From the kernel's convention to C's; errno is touched on failure only. */
 static inline long edge(long result)

@@ -19,26 +19,27 @@ static INLINE void *wrap_mmap(void *addr, size_t length, int prot, int flags,
 			      int fd, off_t offset)
 {
 	ENTER(OP_MMAP, addr, length, prot, flags, fd, offset);
-	return (void *)edge(gate_leave(
-		&span, sys_mmap(addr, length, prot, flags, fd, offset)));
+	return (void *)edge(
+		place_leave(&span, sys_mmap((void *)span.hint, length, prot,
+					    flags, fd, offset)));
 }
 
 static INLINE int wrap_munmap(void *addr, size_t length)
 {
 	ENTER(OP_MUNMAP, addr, length, 0, 0, 0, 0);
-	return (int)edge(gate_leave(&span, sys_munmap(addr, length)));
+	return (int)edge(place_leave(&span, sys_munmap(addr, length)));
 }
 
 static INLINE int wrap_mprotect(void *addr, size_t length, int prot)
 {
 	ENTER(OP_MPROTECT, addr, length, prot, 0, 0, 0);
-	return (int)edge(gate_leave(&span, sys_mprotect(addr, length, prot)));
+	return (int)edge(place_leave(&span, sys_mprotect(addr, length, prot)));
 }
 
 static INLINE int wrap_madvise(void *addr, size_t length, int advice)
 {
 	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
-	return (int)edge(gate_leave(&span, sys_madvise(addr, length, advice)));
+	return (int)edge(place_leave(&span, sys_madvise(addr, length, advice)));
 }
 
 /* Returns the error and leaves errno.  POSIX_MADV_DONTNEED must not lose data,
@@ -48,7 +49,7 @@ static INLINE int wrap_posix_madvise(void *addr, size_t length, int advice)
 	if (advice == POSIX_MADV_DONTNEED)
 		return 0;
 	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
-	return (int)-gate_leave(&span, sys_madvise(addr, length, advice));
+	return (int)-place_leave(&span, sys_madvise(addr, length, advice));
 }
 
 /* new_addr: what a caller passed in the optional argument, or chance. */
@@ -65,8 +66,8 @@ static INLINE void *wrap_mremap(void *addr, size_t old_length,
 	ENTER(OP_MREMAP, addr, old_length, new_length, flags,
 	      (int32_t)((uint64_t)new_length >> 32), (uintptr_t)new_addr);
 	return (void *)edge(
-		gate_leave(&span, sys_mremap(addr, old_length, new_length,
-					     flags, new_addr)));
+		place_leave(&span, sys_mremap(addr, old_length, new_length,
+					      flags, new_addr)));
 }
 
 /* Without a key it is mprotect, on kernels without keys too. */
@@ -77,7 +78,7 @@ static INLINE int wrap_pkey_mprotect(void *addr, size_t length, int prot,
 		return wrap_mprotect(addr, length, prot);
 	ENTER(OP_PKEY_MPROTECT, addr, length, prot, 0, key, 0);
 	return (int)edge(
-		gate_leave(&span, sys_pkey_mprotect(addr, length, prot, key)));
+		place_leave(&span, sys_pkey_mprotect(addr, length, prot, key)));
 }
 
 /* --- the ways in --- */

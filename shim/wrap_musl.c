@@ -85,8 +85,8 @@ EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd,
 	if (length >= PTRDIFF_MAX)
 		return (void *)edge(-ENOMEM);
 	ENTER(OP_MMAP, addr, length, prot, flags, fd, offset);
-	result = sys_mmap(addr, length, prot, flags, fd, offset);
-	gate_leave(&span, result);
+	result = sys_mmap((void *)span.hint, length, prot, flags, fd, offset);
+	place_leave(&span, result);
 	return (void *)edge(renamed(result, addr, flags));
 }
 
@@ -99,7 +99,7 @@ EXPORT int munmap(void *addr, size_t length)
 {
 	GO_ON(munmap, addr, length);
 	ENTER(OP_MUNMAP, addr, length, 0, 0, 0, 0);
-	return (int)edge(gate_leave(&span, sys_munmap(addr, length)));
+	return (int)edge(place_leave(&span, sys_munmap(addr, length)));
 }
 
 /* Whole pages, as libc makes them. */
@@ -111,7 +111,7 @@ EXPORT int mprotect(void *addr, size_t length, int prot)
 
 	GO_ON(mprotect, addr, length, prot);
 	ENTER(OP_MPROTECT, from, size, prot, 0, 0, 0);
-	return (int)edge(gate_leave(
+	return (int)edge(place_leave(
 		&span, sys_mprotect((const void *)from, size, prot)));
 }
 
@@ -119,7 +119,7 @@ EXPORT int madvise(void *addr, size_t length, int advice)
 {
 	GO_ON(madvise, addr, length, advice);
 	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
-	return (int)edge(gate_leave(&span, sys_madvise(addr, length, advice)));
+	return (int)edge(place_leave(&span, sys_madvise(addr, length, advice)));
 }
 
 /* Returns the error and leaves errno.  POSIX_MADV_DONTNEED must not lose data,
@@ -130,7 +130,7 @@ EXPORT int posix_madvise(void *addr, size_t length, int advice)
 		return 0;
 	GO_ON(posix_madvise, addr, length, advice);
 	ENTER(OP_MADVISE, addr, length, advice, 0, 0, 0);
-	return (int)-gate_leave(&span, sys_madvise(addr, length, advice));
+	return (int)-place_leave(&span, sys_madvise(addr, length, advice));
 }
 
 EXPORT void *mremap(void *addr, size_t old_length, size_t new_length, int flags,
@@ -150,8 +150,8 @@ EXPORT void *mremap(void *addr, size_t old_length, size_t new_length, int flags,
 	ENTER(OP_MREMAP, addr, old_length, new_length, flags,
 	      (int32_t)((uint64_t)new_length >> 32), (uintptr_t)new_addr);
 	return (void *)edge(
-		gate_leave(&span, sys_mremap(addr, old_length, new_length,
-					     flags, new_addr)));
+		place_leave(&span, sys_mremap(addr, old_length, new_length,
+					      flags, new_addr)));
 }
 
 /* Not in every musl, nor in its headers. */
@@ -164,7 +164,7 @@ EXPORT int pkey_mprotect(void *addr, size_t length, int prot, int key)
 		return mprotect(addr, length, prot);
 	ENTER(OP_PKEY_MPROTECT, addr, length, prot, 0, key, 0);
 	return (int)edge(
-		gate_leave(&span, sys_pkey_mprotect(addr, length, prot, key)));
+		place_leave(&span, sys_pkey_mprotect(addr, length, prot, key)));
 }
 
 /* A name that no other library's symbol can take the place of. */

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "gate.h"
+#include "place.h"
 #include "sys.h"
 #include "wrap.h"
 
@@ -85,10 +85,10 @@ long wrap_call(long number, const uint64_t a[6], const void *caller)
 	default:
 		break;
 	}
-	gate_enter(&span);
-	result = sys_call6(number, (long)a[0], (long)a[1], (long)a[2],
+	place_enter(&span);
+	result = sys_call6(number, (long)span.hint, (long)a[1], (long)a[2],
 			   (long)a[3], (long)a[4], (long)a[5]);
-	gate_leave(&span,
-		   span.op == OP_BRK ? brk_outcome(a[0], result) : result);
+	place_leave(&span,
+		    span.op == OP_BRK ? brk_outcome(a[0], result) : result);
 	return result;
 }

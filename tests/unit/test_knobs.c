@@ -86,7 +86,7 @@ static const struct {
 	{"MMGATE_HOOKS", "", -EINVAL, NULL},
 	{"MMGATE_HOOKS", "none", -EINVAL, NULL},
 	{"MMGATE_PLACE", "kernel", 0, NULL},
-	{"MMGATE_PLACE", "thread", -ENOSYS, NULL},
+	{"MMGATE_PLACE", "thread", 0, NULL},
 	{"MMGATE_PLACE", "", -EINVAL, NULL},
 	{"MMGATE_PLACE", "user", -EINVAL, NULL},
 	{"MMGATE_DELAY", "none", 0, NULL},

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One region of address space, where the kernel itself would have put it when
+ * the second thread came, cut into arenas of equal size.  All is counted from
+ * the top: the first arenas lie there, below room for what the kernel places by
+ * itself, and each grows downwards.  Nothing of it is mapped but the anchors: a
+ * readable and writable page at the start of each arena in use.  It keeps the
+ * arena's page table, and a mapping beside it is a longer area for the kernel,
+ * not a new one.  (Below it: the nodes of the kernel's tree of areas end with
+ * an area, never with a gap, so that moving the lower end of one stays within a
+ * node, and moving the upper end may rebuild two, each time.)
+ *
+ * A thread is known by the address of its thread-local data: two that live at
+ * once never share it, and a new thread that is given a dead one's takes over
+ * its arenas, warm as they are.  So nobody need tell when a thread ends.
+ *
+ * An arena's books: all from its edge on was not given out yet, and holes are
+ * what was given back below.  What they lose is found again when the edge has
+ * gone round.  A fork's child goes on with its copy of all this, and of the
+ * arenas.
+ */
+#include "place.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "clock.h"
+#include "sys.h"
+#include "text.h"
+#include "world.h"
+
+#include "poison.h"
+
+#define ARENA_BYTES (UINT64_C(1) << 30)
+#define LARGE_BYTES (UINT64_C(1) << 21) /* what a huge page takes */
+#define MOST_BYTES (ARENA_BYTES / 8)
+#define RESERVATION_BYTES (UINT64_C(1) << 24) /* of PROT_NONE: too many */
+#define ASIDE_NS UINT64_C(10000000000)
+
+enum {
+	UNIT_SHIFT = 12, /* the books count in units of 4 KiB */
+	ARENA_UNITS = (int)(ARENA_BYTES >> UNIT_SHIFT),
+	SKIPPED_UNITS = ARENA_UNITS / 32,
+	HOLES = 14,
+	SLOTS = 512,       /* threads with arenas of their own */
+	WINDOW = 16,       /* slots that a thread may have */
+	ROOM_SHARE = 16,   /* the kernel's part of the region: a 16th */
+	SMALL_REGION = 16, /* arenas where there is little address space */
+	TRIES = 8,
+	MAPPINGS_A_SLOT = 64, /* of those that the kernel allows a process */
+};
+
+/* Mappings below 2 MiB, and the others, which begin on a boundary of 2 MiB as
+ * the kernel's own do. */
+enum zone { ZONE_SMALL, ZONE_LARGE, ZONES };
+
+struct slot {
+	_Atomic uint64_t owner;        /* a thread, 0: nobody yet */
+	_Atomic uint32_t used;         /* newcomers when it was last used */
+	_Atomic uint16_t arena[ZONES]; /* 1 + number; 0: none */
+};
+
+/* Units from the top of an arena on. */
+struct range {
+	uint32_t at, units;
+};
+
+struct arena {
+	_Alignas(64) _Atomic uint32_t edge;
+	uint32_t first; /* unit behind the anchor */
+	/* at << 32 | units; 0: none */
+	_Atomic uint64_t holes[HOLES];
+};
+
+#define EDGE_LOST UINT32_MAX /* somebody unmapped the anchor */
+
+bool place_in_use;
+
+static uint64_t page_bytes;
+static uint32_t slot_count;
+
+static struct slot slots[SLOTS];
+static struct arena arenas[SLOTS * ZONES];
+
+/* Its end.  0: not yet; odd: that process is about to reserve it. */
+static _Atomic uint64_t region;
+static uint32_t region_arenas;
+static _Atomic uint32_t arenas_made;
+
+static uint64_t main_thread;
+static _Atomic bool has_threads; /* another than that has mapped */
+static _Atomic uint32_t newcomers;
+static _Atomic uint64_t aside_until; /* ns; 0: not aside */
+
+/* This thread's slot, if it is still its own, or as a guest's. */
+static __thread uint32_t my_slot;
+
+#define GUEST UINT32_C(0x80000000)
+
+/* --- the start --- */
+
+static uint64_t thread_self(void)
+{
+	return (uintptr_t)&my_slot;
+}
+
+static uint64_t allowed_mappings(void)
+{
+	char digits[24];
+	long fd = sys_openat(-1, "/proc/sys/vm/max_map_count", 0, 0);
+	long n = sys_failed(fd) ? 0 : sys_read((int)fd, digits, sizeof(digits));
+	uint64_t count;
+
+	if (!sys_failed(fd))
+		sys_close((int)fd);
+	if (n > 1 && text_parse_u64(digits, (size_t)n - 1, &count) == 0)
+		return count;
+	return 65530; /* the kernel's default */
+}
+
+static bool is_limited(int which)
+{
+	struct sys_rlimit limit;
+
+	return sys_getrlimit(which, &limit) == 0 && limit.soft != UINT64_MAX;
+}
+
+const char *place_init(uint64_t page_size)
+{
+	uint64_t count = allowed_mappings() / MAPPINGS_A_SLOT;
+
+	if (is_limited(RLIMIT_AS))
+		return "address space is limited (RLIMIT_AS)";
+	if (is_limited(RLIMIT_DATA))
+		return "data is limited (RLIMIT_DATA)";
+	if (count < WINDOW)
+		return "too few mappings are allowed (vm.max_map_count)";
+	slot_count = count < SLOTS ? (uint32_t)count : SLOTS;
+	page_bytes = page_size;
+	main_thread = thread_self();
+	place_in_use = true;
+	return NULL;
+}
+
+/* --- stepping aside: more areas of the kernel's, or more memory, might be
+ * what the program fails for --- */
+
+static void step_aside(void)
+{
+	atomic_store(&aside_until, clock_monotonic() + ASIDE_NS);
+}
+
+static bool is_aside(void)
+{
+	uint64_t until =
+		atomic_load_explicit(&aside_until, memory_order_relaxed);
+
+	if (__builtin_expect(until == 0, 1))
+		return false;
+	if (clock_monotonic() < until)
+		return true;
+	atomic_compare_exchange_strong(&aside_until, &until, 0);
+	return false;
+}
+
+/* --- an arena's books --- */
+
+static uint64_t pack(struct range r)
+{
+	return (uint64_t)r.at << 32 | r.units;
+}
+
+static struct range unpack(uint64_t hole)
+{
+	return (struct range){(uint32_t)(hole >> 32), (uint32_t)hole};
+}
+
+/* The first range of so many units from `at` on whose address is a multiple of
+ * `align` units. */
+static uint32_t align_at(uint32_t at, uint32_t units, uint32_t align)
+{
+	return ((at + units + align - 1) & ~(align - 1)) - units;
+}
+
+/* Adds a hole in place of nothing, or of the smallest if that is smaller. */
+static void keep(struct arena *arena, struct range r)
+{
+	_Atomic uint64_t *least = NULL;
+	uint64_t seen = 0;
+
+	if (r.units == 0)
+		return;
+	for (int i = 0; i < HOLES; i++) {
+		uint64_t hole = atomic_load_explicit(&arena->holes[i],
+						     memory_order_relaxed);
+
+		if (least != NULL && (uint32_t)hole >= (uint32_t)seen)
+			continue;
+		least = &arena->holes[i];
+		seen = hole;
+		if (hole == 0)
+			break;
+	}
+	if ((uint32_t)seen < r.units)
+		atomic_compare_exchange_strong(least, &seen, pack(r));
+}
+
+/* Takes a hole that touches the range into it. */
+static bool join(struct arena *arena, struct range *r)
+{
+	for (int i = 0; i < HOLES; i++) {
+		uint64_t hole = atomic_load_explicit(&arena->holes[i],
+						     memory_order_relaxed);
+		struct range h = unpack(hole);
+
+		if (hole == 0 ||
+		    (h.at + h.units != r->at && r->at + r->units != h.at))
+			continue;
+		if (!atomic_compare_exchange_strong(&arena->holes[i], &hole, 0))
+			continue;
+		r->at = h.at < r->at ? h.at : r->at;
+		r->units += h.units;
+		return true;
+	}
+	return false;
+}
+
+static void give_back(struct arena *arena, struct range r)
+{
+	uint32_t end;
+
+	while (join(arena, &r))
+		;
+	end = r.at + r.units;
+	if (!atomic_compare_exchange_strong(&arena->edge, &end, r.at))
+		keep(arena, r);
+}
+
+/* A hole that is large enough, the smallest such. */
+static bool take_hole(struct arena *arena, struct range *r, uint32_t align)
+{
+	struct range best = {0, UINT32_MAX}, rest;
+	_Atomic uint64_t *from = NULL;
+	uint64_t seen;
+
+	for (int i = 0; i < HOLES; i++) {
+		struct range h = unpack(atomic_load_explicit(
+			&arena->holes[i], memory_order_relaxed));
+
+		if (h.units >= best.units ||
+		    align_at(h.at, r->units, align) + r->units > h.at + h.units)
+			continue;
+		best = h;
+		from = &arena->holes[i];
+	}
+	seen = pack(best);
+	if (from == NULL || !atomic_compare_exchange_strong(from, &seen, 0))
+		return false;
+	r->at = align_at(best.at, r->units, align);
+	keep(arena, (struct range){best.at, r->at - best.at});
+	rest.at = r->at + r->units;
+	rest.units = best.at + best.units - rest.at;
+	keep(arena, rest);
+	return true;
+}
+
+/* From the edge on; at the arena's end, from its beginning again. */
+static bool take_edge(struct arena *arena, struct range *r, uint32_t align)
+{
+	uint32_t edge = atomic_load(&arena->edge);
+
+	do {
+		if (edge == EDGE_LOST)
+			return false;
+		r->at = align_at(edge, r->units, align);
+		if (r->at + r->units > ARENA_UNITS)
+			r->at = align_at(arena->first, r->units, align);
+	} while (!atomic_compare_exchange_weak(&arena->edge, &edge,
+					       r->at + r->units));
+	return true;
+}
+
+/* Something else lies in the range: on past it. */
+static void skip(struct arena *arena, struct range r)
+{
+	uint32_t edge = r.at + r.units, next = edge + SKIPPED_UNITS;
+
+	atomic_compare_exchange_strong(&arena->edge, &edge,
+				       next < ARENA_UNITS ? next : ARENA_UNITS);
+}
+
+/* --- arenas --- */
+
+/* Address of the range's first byte, in the arena of that number. */
+static uint64_t address_of(uint64_t top, uint32_t number, struct range r)
+{
+	return top - number * ARENA_BYTES -
+	       ((uint64_t)(r.at + r.units) << UNIT_SHIFT);
+}
+
+/* The kernel says where there is room for so many arenas. */
+static uint64_t reserve(uint32_t count)
+{
+	uint64_t room = count * ARENA_BYTES / ROOM_SHARE;
+	uint64_t whole = count * ARENA_BYTES + room + ARENA_BYTES;
+	long at = sys_mmap(NULL, whole, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (sys_failed(at))
+		return 0;
+	sys_munmap((void *)at, whole);
+	region_arenas = count;
+	return ((uint64_t)at + whole - room) & ~(ARENA_BYTES - 1);
+}
+
+/* The region's end, 0: there is none (yet). */
+static uint64_t find_region(void)
+{
+	uint64_t top = atomic_load(&region);
+	uint64_t claim = (uint64_t)world_self() << 1 | 1;
+
+	/* A fork may have left the one that was about to do it behind. */
+	if (top == claim)
+		return 0;
+	if (top != 0 && (top & 1) == 0)
+		return top;
+	if (!atomic_compare_exchange_strong(&region, &top, claim))
+		return 0;
+	top = reserve(slot_count * ZONES);
+	if (top == 0)
+		top = reserve(SMALL_REGION);
+	if (top == 0)
+		step_aside();
+	atomic_store(&region, top);
+	return top;
+}
+
+/* Maps the page that ends the arena's `first` units.  1: it is there; 0: it
+ * could only be had elsewhere; -1: not at all. */
+static int anchor(uint64_t top, uint32_t number, uint32_t first)
+{
+	uint64_t at = address_of(top, number, (struct range){0, first});
+	long got = sys_mmap((void *)at, page_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_failed(got))
+		return -1;
+	if ((uint64_t)got == at)
+		return 1;
+	sys_munmap((void *)got, page_bytes);
+	return 0;
+}
+
+/* A new arena's number + 1, or 0.  Who maps its anchor owns it. */
+static uint32_t make_arena(uint64_t top, enum zone zone)
+{
+	uint32_t first =
+		(uint32_t)((zone == ZONE_LARGE ? LARGE_BYTES : page_bytes) >>
+			   UNIT_SHIFT);
+
+	for (int i = 0; i < TRIES; i++) {
+		uint32_t number = atomic_load(&arenas_made), next = number;
+		int got;
+
+		if (number >= region_arenas)
+			return 0;
+		got = anchor(top, number, first);
+		if (got < 0)
+			break;
+		atomic_compare_exchange_strong(&arenas_made, &next, number + 1);
+		if (got == 0)
+			continue;
+		arenas[number].first = first;
+		atomic_store(&arenas[number].edge, first);
+		return number + 1;
+	}
+	step_aside();
+	return 0;
+}
+
+static __attribute__((noinline)) uint32_t
+new_arena(struct slot *slot, enum zone zone, uint16_t lost)
+{
+	uint64_t top = find_region();
+	uint32_t number = top != 0 ? make_arena(top, zone) : 0;
+
+	/* A guest may have been first: then one arena is wasted. */
+	if (number != 0)
+		atomic_compare_exchange_strong(&slot->arena[zone], &lost,
+					       (uint16_t)number);
+	return number;
+}
+
+static struct arena *slot_arena(struct slot *slot, enum zone zone)
+{
+	uint16_t seen = atomic_load(&slot->arena[zone]);
+	uint32_t number = seen;
+
+	if (seen == 0 ||
+	    atomic_load_explicit(&arenas[seen - 1].edge,
+				 memory_order_relaxed) == EDGE_LOST)
+		number = new_arena(slot, zone, seen);
+	return number != 0 ? &arenas[number - 1] : NULL;
+}
+
+/* --- threads --- */
+
+/* Has a second thread mapped anything yet? */
+static bool are_threads(uint64_t me)
+{
+	if (atomic_load_explicit(&has_threads, memory_order_relaxed))
+		return true;
+	if (me == main_thread)
+		return false;
+	atomic_store(&has_threads, true);
+	return true;
+}
+
+static uint32_t home_of(uint64_t me)
+{
+	return (uint32_t)((me * UINT64_C(0x9e3779b97f4a7c15)) >> 40) %
+	       slot_count;
+}
+
+/* The thread's slot: a dead thread's with the same address, a free one, one
+ * that was not used for long; else somebody's, as a guest. */
+static __attribute__((noinline)) uint32_t find_slot(uint64_t me)
+{
+	uint32_t home = home_of(me), now = atomic_fetch_add(&newcomers, 1);
+	uint32_t oldest = home, age = 0;
+	uint64_t owner;
+
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		uint32_t n = (home + i) % slot_count;
+		uint32_t unused;
+
+		owner = 0;
+		if (atomic_compare_exchange_strong(&slots[n].owner, &owner,
+						   me) ||
+		    owner == me)
+			return n;
+		unused = now - atomic_load(&slots[n].used);
+		if (unused > age) {
+			age = unused;
+			oldest = n;
+		}
+	}
+	owner = atomic_load(&slots[oldest].owner);
+	if (age > slot_count &&
+	    atomic_compare_exchange_strong(&slots[oldest].owner, &owner, me))
+		return oldest;
+	return oldest | GUEST;
+}
+
+static struct slot *thread_slot(uint64_t me)
+{
+	uint32_t n = my_slot;
+	struct slot *slot;
+
+	if (!(n & GUEST) &&
+	    atomic_load_explicit(&slots[n].owner, memory_order_relaxed) != me)
+		my_slot = n = find_slot(me);
+	slot = &slots[n & ~GUEST];
+	atomic_store_explicit(
+		&slot->used,
+		atomic_load_explicit(&newcomers, memory_order_relaxed),
+		memory_order_relaxed);
+	return slot;
+}
+
+/* --- calls --- */
+
+static bool is_placeable(const struct gate_span *s)
+{
+	const uint32_t needed = MAP_PRIVATE | MAP_ANONYMOUS;
+	const uint32_t allowed = needed | MAP_NORESERVE | MAP_POPULATE |
+				 MAP_LOCKED | MAP_NONBLOCK;
+
+	return s->addr == 0 && s->length - 1 < MOST_BYTES &&
+	       (s->flags & needed) == needed && (s->flags & ~allowed) == 0 &&
+	       !(s->arg & PROT_EXEC) &&
+	       (s->arg != PROT_NONE || s->length < RESERVATION_BYTES);
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + page_bytes - 1) & ~(page_bytes - 1);
+}
+
+static uint32_t units_of(uint64_t bytes)
+{
+	return (uint32_t)(whole_pages(bytes) >> UNIT_SHIFT);
+}
+
+void place_choose(struct gate_span *span)
+{
+	uint64_t me = thread_self();
+	enum zone zone = span->length < LARGE_BYTES ? ZONE_SMALL : ZONE_LARGE;
+	uint32_t align = zone == ZONE_LARGE ? LARGE_BYTES >> UNIT_SHIFT : 1;
+	struct range r = {0, 0};
+	struct arena *arena;
+
+	if (!is_placeable(span) || !world_active(world_self()) ||
+	    !are_threads(me) || is_aside())
+		return;
+	arena = slot_arena(thread_slot(me), zone);
+	if (arena == NULL)
+		return;
+	r.units = units_of(span->length);
+	if (take_hole(arena, &r, align) || take_edge(arena, &r, align))
+		span->hint = address_of(atomic_load(&region),
+					(uint32_t)(arena - arenas), r);
+}
+
+/* The arena at that distance from the region's end, or NULL when there is none
+ * in use. */
+static struct arena *arena_at(uint64_t at)
+{
+	uint64_t number = at / ARENA_BYTES;
+
+	return number < atomic_load(&arenas_made) ? &arenas[number] : NULL;
+}
+
+static void freed_here(struct arena *arena, struct range r)
+{
+	uint32_t anchor_at = arena->first - units_of(1);
+
+	if (r.at >= arena->first)
+		give_back(arena, r);
+	else if (r.at + r.units > anchor_at)
+		atomic_store(&arena->edge, EDGE_LOST);
+}
+
+/* The address range is free now, whoever mapped and unmapped it. */
+static void freed(uint64_t addr, uint64_t length)
+{
+	uint64_t top = atomic_load_explicit(&region, memory_order_acquire);
+	uint64_t end = addr + whole_pages(length);
+	uint64_t all = region_arenas * ARENA_BYTES, from, to;
+
+	if (top == 0 || top & 1 || addr >= top)
+		return;
+	from = end < top ? top - end : 0;
+	to = top - addr < all ? top - addr : all;
+	while (from < to) {
+		uint64_t next = from - from % ARENA_BYTES + ARENA_BYTES;
+		uint64_t size = (next < to ? next : to) - from;
+		struct arena *arena = arena_at(from);
+		struct range r = {(uint32_t)(from % ARENA_BYTES >> UNIT_SHIFT),
+				  units_of(size)};
+
+		if (arena != NULL)
+			freed_here(arena, r);
+		from = next;
+	}
+}
+
+static void learn_mmap(const struct gate_span *span, long result)
+{
+	uint64_t at = atomic_load(&region) - span->hint;
+	struct range r = {0, units_of(span->length)};
+	struct arena *arena;
+
+	if (span->hint == span->addr || (uint64_t)result == span->hint)
+		return;
+	at -= (uint64_t)r.units << UNIT_SHIFT;
+	arena = arena_at(at);
+	r.at = (uint32_t)(at % ARENA_BYTES >> UNIT_SHIFT);
+	if (arena == NULL)
+		return;
+	if (sys_failed(result))
+		give_back(arena, r);
+	else
+		skip(arena, r);
+}
+
+static void learn_mremap(const struct gate_span *span, uint64_t result)
+{
+	uint64_t length = (uint64_t)(uint32_t)span->fd << 32 | span->arg;
+	uint64_t left = whole_pages(length);
+
+	if (result != span->addr) {
+		if (!(span->flags & MREMAP_DONTUNMAP))
+			freed(span->addr, span->length);
+	} else if (left < span->length) {
+		freed(span->addr + left, span->length - left);
+	}
+}
+
+void place_learn(const struct gate_span *span, long result)
+{
+	if (!world_active(world_self()))
+		return;
+	if (span->op == OP_MMAP)
+		learn_mmap(span, result);
+	else if (span->op == OP_MUNMAP && result == 0)
+		freed(span->addr, span->length);
+	else if (span->op == OP_MREMAP && !sys_failed(result))
+		learn_mremap(span, (uint64_t)result);
+	if (result == -ENOMEM &&
+	    (span->op == OP_MUNMAP || span->hint != span->addr))
+		step_aside();
+}
