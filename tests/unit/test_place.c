@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The books of an arena: what they give out never overlaps what is in use and
+ * known to them, and what comes back is given out again.
+ */
+#include "check.h"
+
+/* The test is no guest in another program. */
+#define MMGATE_POISON_H
+
+#include "place.c"
+
+/* What place.c calls and these tests do not need. */
+struct world_page world_page;
+
+void gate_enter(struct gate_span *span)
+{
+	(void)span;
+}
+
+long gate_leave(struct gate_span *span, long result)
+{
+	(void)span;
+	return result;
+}
+
+enum { LARGE_UNITS = LARGE_BYTES >> UNIT_SHIFT };
+
+static struct arena *fresh(uint32_t first)
+{
+	static struct arena arena;
+
+	page_bytes = 4096;
+	memset(&arena, 0, sizeof(arena));
+	arena.first = first;
+	arena.edge = first;
+	return &arena;
+}
+
+static struct range take(struct arena *arena, uint32_t units, uint32_t align)
+{
+	struct range r = {0, units};
+
+	if (!take_hole(arena, &r, align))
+		take_edge(arena, &r, align);
+	return r;
+}
+
+static void test_last_in_first_out(void)
+{
+	struct arena *arena = fresh(1);
+	struct range a = take(arena, 16, 1), b = take(arena, 1, 1);
+
+	check_u64(1, a.at, "the first follows the anchor");
+	check_u64(17, b.at, "the second follows the first");
+	give_back(arena, b);
+	check_u64(17, arena->edge, "the edge goes back");
+	check_u64(17, take(arena, 300, 1).at, "another size goes there");
+}
+
+static void test_holes(void)
+{
+	struct arena *arena = fresh(1);
+	struct range a = take(arena, 8, 1), b = take(arena, 8, 1);
+	struct range c = take(arena, 4, 1), d = take(arena, 8, 1);
+	struct range both = {0, 16};
+
+	give_back(arena, c);
+	give_back(arena, a);
+	check_u64(c.at, take(arena, 4, 1).at, "the smallest hole that fits");
+	give_back(arena, b);
+	check_true(take_hole(arena, &both, 1), "holes side by side are one");
+	check_u64(a.at, both.at, "it begins with the first");
+	give_back(arena, both);
+	give_back(arena, c);
+	give_back(arena, d);
+	check_u64(1, arena->edge, "all is back: as in the beginning");
+	check_u64(0, pack((struct range){0, 0}), "no hole");
+	for (int i = 0; i < HOLES; i++)
+		check_u64(0, arena->holes[i], "no hole is left");
+}
+
+static void test_boundaries(void)
+{
+	struct arena *arena = fresh(LARGE_UNITS);
+	struct range a = take(arena, LARGE_UNITS, LARGE_UNITS);
+	struct range b = take(arena, LARGE_UNITS + 1, LARGE_UNITS);
+	struct range c = take(arena, 2 * LARGE_UNITS, LARGE_UNITS);
+	uint64_t top = UINT64_C(1) << 40;
+
+	check_u64(LARGE_UNITS, a.at, "no gap behind the anchor");
+	check_u64(0, address_of(top, 3, a) % LARGE_BYTES, "one boundary");
+	check_u64(0, address_of(top, 3, b) % LARGE_BYTES, "an odd size");
+	check_u64(0, address_of(top, 3, c) % LARGE_BYTES, "after an odd size");
+	check_true(c.at >= b.at + b.units, "no overlap");
+	give_back(arena, b);
+	check_u64(b.at, take(arena, b.units, LARGE_UNITS).at,
+		  "the same size again");
+}
+
+static void test_end(void)
+{
+	struct arena *arena = fresh(1);
+	struct range r;
+
+	arena->edge = ARENA_UNITS - 4;
+	check_u64(ARENA_UNITS - 4, take(arena, 4, 1).at, "up to the end");
+	r = take(arena, 4, 1);
+	check_u64(1, r.at, "and from the beginning again");
+	skip(arena, r);
+	check_u64(5 + SKIPPED_UNITS, arena->edge, "past what lies there");
+	arena->edge = ARENA_UNITS;
+	skip(arena, (struct range){ARENA_UNITS - 4, 4});
+	check_u64(ARENA_UNITS, arena->edge, "not past the end");
+	freed_here(arena, (struct range){0, 2});
+	check_u64(EDGE_LOST, arena->edge, "without its anchor it is given up");
+	r.units = 1;
+	check_true(!take_edge(arena, &r, 1), "and gives nothing out");
+}
+
+enum { LIVE = 200, STEPS = 100000 };
+
+static bool overlaps(const struct range *live, int but, struct range r)
+{
+	for (int i = 0; i < LIVE; i++)
+		if (i != but && live[i].at < r.at + r.units &&
+		    r.at < live[i].at + live[i].units)
+			return true;
+	return false;
+}
+
+/* The kernel's part: a range that is in use is not given. */
+static void test_any_order(uint32_t first, uint32_t most, uint32_t align,
+			   unsigned count)
+{
+	struct arena *arena = fresh(first);
+	struct range live[LIVE] = {{0, 0}};
+	uint64_t random = 88172645463325252;
+	int badly = 0, missed = 0;
+
+	for (int n = 0; n < STEPS; n++) {
+		int i;
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		i = (int)(random % count);
+		if (live[i].units != 0)
+			give_back(arena, live[i]);
+		live[i] =
+			take(arena, 1 + (uint32_t)(random >> 32) % most, align);
+		badly += live[i].at < first ||
+			 (live[i].at + live[i].units) % align != 0 ||
+			 live[i].at + live[i].units > ARENA_UNITS;
+		if (overlaps(live, i, live[i])) {
+			missed++;
+			skip(arena, live[i]);
+			live[i].units = 0;
+		}
+	}
+	check_int(0, badly, "ranges that lie badly");
+	check_between(0, STEPS / 20, missed, "%d were in use", missed);
+	for (int i = 0; i < LIVE; i++)
+		if (live[i].units != 0)
+			give_back(arena, live[i]);
+	check_true(arena->edge < ARENA_UNITS, "room is left");
+}
+
+/* Who frees what, by address: pieces of several arenas, and of none. */
+static void test_freed(void)
+{
+	uint64_t top = UINT64_C(1) << 45;
+	struct range r = {100, 10};
+	struct arena *second = &arenas[1];
+
+	region_arenas = 4;
+	region = top;
+	arenas_made = 2;
+	arenas[0].first = second->first = 1;
+	arenas[0].edge = second->edge = 1000;
+	freed(address_of(top, 1, r) - 8192, 4096 * 10);
+	check_u64(pack((struct range){102, 10}), second->holes[0],
+		  "in the second arena");
+	freed(address_of(top, 1, r) + 1, 1);
+	freed(top + 4096, 4096);
+	freed(top - 3 * ARENA_BYTES, 4096);
+	freed(4096, 4096);
+	check_u64(109, unpack(second->holes[0]).at + 7, "joined one page more");
+	check_u64(0, arenas[0].holes[0], "nothing in the first");
+	freed(top - ARENA_BYTES - 8192, 16384);
+	check_u64(EDGE_LOST, second->edge, "the second lost its anchor");
+	check_u64(pack((struct range){ARENA_UNITS - 2, 2}), arenas[0].holes[0],
+		  "the first got its end back");
+	freed(0, UINT64_C(1) << 47);
+	check_u64(EDGE_LOST, arenas[0].edge, "all of it");
+}
+
+int main(void)
+{
+	test_last_in_first_out();
+	test_holes();
+	test_boundaries();
+	test_end();
+	test_any_order(1, 40, 1, LIVE);
+	test_any_order(LARGE_UNITS, 3 * LARGE_UNITS, LARGE_UNITS, LIVE / 4);
+	test_freed();
+	return check_done();
+}
