@@ -18,7 +18,7 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
-	log_dir report report_json report_text stats rundir launch rewrite \
+	log_dir symbols sites report report_json report_text stats rundir launch rewrite \
 	preflight probe_calls probe \
 	cmd_run cmd_report cmd_export cmd_doctor main
 # What tools/ may use of shim/.

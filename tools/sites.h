@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sites: who caused the calls of a process.
+ *
+ * The library copies the stacks of a sample of calls (MMGATE_STACKS); here
+ * they are call chains with names, and their figures are added up.  A site is
+ * the first frame of the program in a chain: not of libc, of the loader, of an
+ * allocator, or of a language's runtime below them.  `via` is the function that
+ * the program called there, if it was not the wrapped one itself.
+ *
+ * Figures are estimates of the whole run: each sample stands for `weight`
+ * calls.  With stacks=slow:D alone they are of the slow calls only.
+ */
+#ifndef MMGATE_SITES_H
+#define MMGATE_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "log.h"
+#include "symbols.h"
+
+/* Whose code a frame is. */
+enum sites_owner {
+	OWNER_PROGRAM, /* the executable and its libraries, JIT code too */
+	OWNER_LIBC,
+	OWNER_LOADER,
+	OWNER_ALLOCATOR,
+	OWNER_KERNEL, /* the vDSO, a signal's frame */
+};
+
+struct sites_frame {
+	const char *function; /* NULL: not known */
+	const char *source;   /* "file.c"; NULL: not known */
+	unsigned line;
+	/* Base name of the file, or "[jit]", "[unknown]"; never NULL. */
+	const char *module;
+	uint64_t offset; /* in the file; of [jit] the address */
+	uint64_t pc;
+	enum sites_owner owner;
+	bool inlined; /* into the next frame */
+	bool guessed; /* found without unwind tables, as all behind it */
+};
+
+/* A call chain, one for each that is different. */
+struct sites_stack {
+	const struct sites_frame *const *frames; /* innermost first */
+	size_t count;
+	bool cut;         /* the copy ended before the chain did */
+	size_t site;      /* its site, an index of sites.list */
+	uint64_t samples; /* what led here */
+	double calls, wait_ns, kernel_ns;
+};
+
+/* What is added up, for a site or another group of samples. */
+struct sites_sum {
+	uint64_t samples;
+	double count, errors, bytes;
+	double wait_ns, kernel_ns;
+	double max_ns;          /* longest wait + kernel of a sample */
+	uint64_t shared;        /* threads that were seen in it */
+	double of_op[OP_COUNT]; /* count, by op */
+	double of_size[64];     /* count, by log2 of the length; 0: none */
+};
+
+struct sites_row {
+	/* "module!function (file:line)", "module+0x1234"; of a thread its
+	 * number, of a size "64 KiB to 128 KiB". */
+	const char *name;
+	const char *via; /* "malloc"; NULL: the wrapped call itself */
+	/* The frame that the name is of; NULL: of no frame. */
+	const struct sites_frame *frame;
+	struct sites_sum sum;
+};
+
+enum sites_by { BY_SITE, BY_THREAD, BY_SIZE, BY_LIBRARY, BY_CALL };
+
+/* One sampled call. */
+struct sites_sample {
+	struct log_event event; /* raw.weight is what the library noted */
+	double weight;          /* calls that it stands for */
+	bool slow;              /* sampled as a slow one */
+	size_t stack;           /* an index of sites.stacks */
+};
+
+struct sites {
+	const struct log_process *process;
+	struct sites_row *list; /* the sites, worst wait + kernel first */
+	size_t count;
+	struct sites_stack *stacks; /* worst first */
+	size_t stack_count;
+	struct sites_sample *samples; /* by time */
+	size_t sample_count;
+	struct sites_sum all;
+	/* How good it is. */
+	uint64_t cut;        /* samples whose chain is cut */
+	uint64_t unresolved; /* samples without any chain */
+	uint64_t lost;       /* had to be sampled, and found no room */
+	const char *missing; /* NULL, or why there is nothing: "no stacks were
+			      * recorded (--stacks off)" ... */
+};
+
+/* Reads the log's samples.  `symbols` serves any number of logs and must
+ * outlive them.  Never NULL. */
+struct sites *sites_open(struct log *log, struct symbols *symbols);
+void sites_close(struct sites *sites);
+
+/* The rows of another grouping, worst first, *count of them; to be given to
+ * sites_rows_free(). */
+struct sites_row *sites_group(const struct sites *sites, enum sites_by by,
+			      size_t *count);
+void sites_rows_free(struct sites_row *rows, size_t count);
+
+/* The stack that was copied with an event of the same log, or NULL: it has
+ * none, or has lost it to a later one. */
+const struct sites_stack *sites_stack_of(const struct sites *sites,
+					 const struct log_event *event);
+
+/* The frames at an address that the process had at `time_ns`, innermost first;
+ * `is_return`: it is a return address.  Valid until sites_close(). */
+size_t sites_frames_at(struct sites *sites, uint64_t pc, uint64_t time_ns,
+		       bool is_return,
+		       const struct sites_frame *const **frames);
+
+/* "module!function (file:line)", "module!function", "module+0x1234". */
+char *sites_frame_name(const struct sites_frame *frame);
+
+#endif
