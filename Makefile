@@ -14,7 +14,7 @@ Q := $(if $(V),,@)
 # `make check-layers` holds them to it.
 SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	libc_musl clock lock lock_none lock_mutex lock_spin lock_fifo permits \
-	lock_limit lock_rw locks world log gate \
+	lock_limit lock_rw locks world log modules stack gate \
 	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
@@ -39,11 +39,12 @@ LIBC := $(if $(shell printf '\043include <features.h>\n' | $(CC) -E -dM -x c - |
 # In the program's threads: no vector registers to save, nothing of libc's that
 # needs its start, no thread-local data that allocates.
 SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
-	-ftls-model=initial-exec \
+	-ftls-model=initial-exec -fasynchronous-unwind-tables \
 	-mgeneral-regs-only $(if $(filter aarch64%,$(MACHINE)),-mno-outline-atomics)
 # One segment of code and constants: each more is a mapping in every program.
 SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
 	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-z,noseparate-code -Wl,--as-needed \
+	-Wl,--build-id \
 	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map
 
 sources = $(wildcard $(addprefix $1/,$(addsuffix .c,$2)))
@@ -79,6 +80,10 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o \
 $(BUILD)/shim/exports.map: shim/exports.map.in shim/ops.def
 	@mkdir -p $(@D)
 	$(Q)$(CC) -E -P -x c -Ishim $< -o $@
+
+# A copied stack begins at the stack pointer.
+$(BUILD)/shim/stack.o: SHIM_CFLAGS += \
+	$(if $(filter x86_64%,$(MACHINE)),-mno-red-zone)
 
 $(BUILD)/shim/%.o: shim/%.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)

@@ -160,21 +160,32 @@ static const struct link_map *first_module(const Elf64_Phdr *headers,
 	return NULL;
 }
 
-/* By its dynamic section, which is mapped for sure.  Its header is at the bias
- * only where its addresses begin at 0; then its tables are near. */
-static bool is_module(const struct link_map *module, const char *soname)
+/* Its ELF header.  The dynamic section is mapped for sure, the header at the
+ * bias only where its addresses begin at 0; then its tables are near. */
+static const Elf64_Ehdr *header_of(const struct link_map *module,
+				   struct elf_image *image)
 {
 	enum { NEAR = 1 << 16 };
-	struct elf_image image = {.bias = module->l_addr};
 	uintptr_t table;
 
-	if (module->l_addr == 0 || module->l_addr & 4095)
-		return false;
-	read_dynamic(&image, module->l_ld);
-	table = (uintptr_t)(image.gnu_hash != NULL ? image.gnu_hash
-						   : image.hash);
-	return image.soname != NULL && text_equal(image.soname, soname) &&
-	       table > module->l_addr && table < module->l_addr + NEAR;
+	*image = (struct elf_image){.bias = module->l_addr};
+	if (module->l_addr == 0 || module->l_addr & 4095 ||
+	    module->l_ld == NULL)
+		return NULL;
+	read_dynamic(image, module->l_ld);
+	table = (uintptr_t)(image->gnu_hash != NULL ? image->gnu_hash
+						    : image->hash);
+	return table > module->l_addr && table < module->l_addr + NEAR
+		       ? (const void *)module->l_addr
+		       : NULL;
+}
+
+static bool is_module(const struct link_map *module, const char *soname)
+{
+	struct elf_image image;
+
+	return header_of(module, &image) != NULL && image.soname != NULL &&
+	       text_equal(image.soname, soname);
 }
 
 bool elf_find(const Elf64_Phdr *headers, unsigned long count,
@@ -206,4 +217,89 @@ bool elf_program_text(const Elf64_Phdr *headers, unsigned long count,
 			return true;
 		}
 	return false;
+}
+
+/* --- code --- */
+
+/* The build-id among the notes in [at, end). */
+static void take_notes(struct elf_code *code, const char *at, const char *end)
+{
+	const Elf64_Nhdr *note = (const void *)at;
+	const uint8_t *name, *value;
+
+	while (end - (const char *)note > (ptrdiff_t)sizeof(*note)) {
+		name = (const void *)(note + 1);
+		value = name + ((note->n_namesz + 3) & ~3u);
+		if ((const char *)value + note->n_descsz > end)
+			return;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+		    text_is((const char *)name, 3, "GNU")) {
+			code->build_id = value;
+			code->build_id_bytes = note->n_descsz;
+			return;
+		}
+		note = (const void *)(value + ((note->n_descsz + 3) & ~3u));
+	}
+}
+
+/* Some files have notes that are not loaded. */
+static bool is_loaded(const Elf64_Phdr *headers, unsigned long count,
+		      const Elf64_Phdr *part)
+{
+	for (unsigned long i = 0; i < count; i++)
+		if (headers[i].p_type == PT_LOAD &&
+		    part->p_vaddr >= headers[i].p_vaddr &&
+		    part->p_vaddr + part->p_memsz <=
+			    headers[i].p_vaddr + headers[i].p_filesz)
+			return true;
+	return false;
+}
+
+static void each_segment(uintptr_t bias, const Elf64_Phdr *headers,
+			 unsigned long count, struct elf_code *code,
+			 void (*each)(const struct elf_code *code))
+{
+	for (unsigned long i = 0; i < count; i++) {
+		const char *at = (const char *)(bias + headers[i].p_vaddr);
+
+		if (headers[i].p_type == PT_NOTE && code->build_id == NULL &&
+		    is_loaded(headers, count, &headers[i]))
+			take_notes(code, at, at + headers[i].p_memsz);
+	}
+	for (unsigned long i = 0; i < count; i++) {
+		if (headers[i].p_type != PT_LOAD ||
+		    !(headers[i].p_flags & PF_X))
+			continue;
+		code->start = bias + headers[i].p_vaddr;
+		code->length = headers[i].p_memsz;
+		code->offset = headers[i].p_offset;
+		each(code);
+	}
+}
+
+static void each_of(const struct link_map *module,
+		    void (*each)(const struct elf_code *code))
+{
+	struct elf_code code = {.path = module->l_name};
+	struct elf_image image;
+	const Elf64_Ehdr *elf = header_of(module, &image);
+
+	if (elf != NULL && text_is((const char *)elf->e_ident, SELFMAG, ELFMAG))
+		each_segment(module->l_addr,
+			     (const void *)((const char *)elf + elf->e_phoff),
+			     elf->e_phnum, &code, each);
+}
+
+void elf_each_code(const Elf64_Phdr *headers, unsigned long count,
+		   void (*each)(const struct elf_code *code))
+{
+	const struct link_map *module = first_module(headers, count);
+	struct elf_code program = {.path = ""};
+	uintptr_t bias;
+
+	if (headers != NULL && program_bias(headers, count, &bias))
+		each_segment(bias, headers, count, &program, each);
+	for (; module != NULL; module = module->l_next)
+		if (module->l_prev != NULL)
+			each_of(module, each);
 }

@@ -39,6 +39,20 @@ void *elf_symbol(const struct elf_image *image, const char *name, size_t *size);
 bool elf_find(const Elf64_Phdr *headers, unsigned long count,
 	      const char *soname, struct elf_image *image);
 
+/* Code that is mapped from a file. */
+struct elf_code {
+	uintptr_t start;
+	uint64_t length;
+	uint64_t offset;         /* of `start` in the file */
+	const char *path;        /* as the loader found it; the program's: "" */
+	const uint8_t *build_id; /* NULL: it has none */
+	uint32_t build_id_bytes;
+};
+
+/* Calls `each` for all code that the loader has mapped.  `headers` as above. */
+void elf_each_code(const Elf64_Phdr *headers, unsigned long count,
+		   void (*each)(const struct elf_code *code));
+
 /* The executable segment of the program itself; false: none is known. */
 bool elf_program_text(const Elf64_Phdr *headers, unsigned long count,
 		      uintptr_t *from, uintptr_t *to);

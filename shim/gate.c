@@ -24,7 +24,9 @@
 #include "clock.h"
 #include "locks.h"
 #include "log.h"
+#include "modules.h"
 #include "record.h"
+#include "stack.h"
 #include "sys.h"
 #include "world.h"
 
@@ -53,6 +55,7 @@ enum {
 	OPEN_FACTOR = 100, /* a lock that hangs costs 1 % at most */
 	LONG_BYTES = 1 << 30,
 	BETWEEN_STEP = 1 << 20, /* ticks: how finely that time is counted */
+	WITH_STACKS = 1 << 7,   /* beside enum knob_events */
 	MOST_NESTED = 1000,     /* calls that a handler is believed to make */
 };
 
@@ -80,7 +83,7 @@ bool (*gate_new_process)(void);
 static struct {
 	uint8_t lock_of[OP_COUNT]; /* enum lock_id */
 	uint8_t long_gated;
-	uint8_t events;
+	uint8_t events; /* enum knob_events, and WITH_STACKS */
 	uint64_t events_arg;
 	uint64_t slow_ticks;
 	uint64_t max_wait_ns;
@@ -89,7 +92,8 @@ static struct {
 
 static void derive(void)
 {
-	if (config.events == EVENTS_SLOW)
+	stack_derive();
+	if ((config.events & ~WITH_STACKS) == EVENTS_SLOW)
 		__atomic_store_n(&config.slow_ticks,
 				 clock_from_ns(config.events_arg),
 				 __ATOMIC_RELAXED);
@@ -104,6 +108,8 @@ void gate_init(const struct knobs *knobs, const struct gate_callers *callers)
 		lock_permits = knobs->limit;
 	config.long_gated = knobs->long_gated;
 	config.events = knobs->events;
+	if (knobs_has_stacks(knobs))
+		config.events |= WITH_STACKS;
 	config.events_arg = knobs->events_arg;
 	config.max_wait_ns = knobs->max_wait_ns;
 	derive();
@@ -449,31 +455,12 @@ static uint64_t next_random(struct thread *t)
 	return t->random;
 }
 
-/* Number of calls that this one stands for, 0: no event.  Intervals are random
- * with mean N, so that a regular pattern of calls is not met in step. */
-static uint32_t event_weight(struct thread *t, uint64_t wait, uint64_t kernel)
-{
-	switch ((enum knob_events)config.events) {
-	case EVENTS_ALL:
-		return 1;
-	case EVENTS_SLOW:
-		return wait + kernel >=
-		       __atomic_load_n(&config.slow_ticks, __ATOMIC_RELAXED);
-	case EVENTS_EVERY:
-		if (t->skip == 0)
-			t->skip = 1 +
-				  next_random(t) % (2 * config.events_arg - 1);
-		return --t->skip == 0 ? (uint32_t)config.events_arg : 0;
-	default:
-		return 0;
-	}
-}
-
 /* What was measured of a call. */
 struct measured {
 	long result;
 	uint64_t wait, kernel;
 	uint32_t weight;
+	uint32_t stack;
 	enum record_kind kind;
 };
 
@@ -507,15 +494,11 @@ count_between(struct thread *t, struct record_stripe *stripe, uint64_t asked)
 	}
 }
 
-static never_inline void write_event(struct thread *t,
-				     const struct gate_span *span,
-				     const struct measured *m)
+static always_inline void describe(struct record_event *e,
+				   const struct thread *t,
+				   const struct gate_span *span,
+				   const struct measured *m)
 {
-	uint64_t number;
-	struct record_event *e = log_claim(t->stripe, &number);
-
-	if (e == NULL)
-		return;
 	e->time = span->asked;
 	e->addr = span->addr;
 	e->length = span->length;
@@ -531,12 +514,75 @@ static never_inline void write_event(struct thread *t,
 	e->fd = span->fd;
 	e->tid = t->tid;
 	e->weight = m->weight;
-	e->stack = 0;
+	e->stack = m->stack;
 	e->kind = (uint8_t)m->kind;
 	e->op = (uint8_t)span->op;
 	e->outcome = span->outcome;
 	e->layer = (uint8_t)class_of(e->caller);
+}
+
+static never_inline void write_event(struct thread *t,
+				     const struct gate_span *span,
+				     const struct measured *m)
+{
+	uint64_t number;
+	struct record_event *e = log_claim(t->stripe, &number);
+
+	if (e == NULL)
+		return;
+	describe(e, t, span, m);
 	log_seal(e, number);
+}
+
+/* With stacks: what the call means for them, and a copy if it is picked. */
+static never_inline void sample(struct thread *t, const struct gate_span *span,
+				struct measured *m)
+{
+	uint64_t now = t->left;
+	struct record_sample *s;
+	uint32_t weight;
+
+	if (span->op == OP_MMAP && !sys_failed(m->result))
+		stack_mapped(
+			(uint64_t)m->result, span->length, span->flags,
+			is_in(&config.callers.libc, (uintptr_t)span->caller));
+	else if (span->op == OP_MUNMAP && m->result == 0)
+		stack_unmapped(span->addr, span->length, now);
+	s = stack_pick(m->wait + m->kernel, now, &weight);
+	if (s == NULL)
+		return;
+	describe(&s->event, t, span, m);
+	s->event.weight = weight;
+	m->stack = stack_copy(s, span + 1, span->caller);
+}
+
+/* Number of calls that this one stands for, 0: no event.  Intervals are random
+ * with mean N, so that a regular pattern of calls is not met in step. */
+static always_inline uint32_t weigh(struct thread *t, const struct measured *m,
+				    unsigned events)
+{
+	switch (events) {
+	case EVENTS_ALL:
+		return 1;
+	case EVENTS_SLOW:
+		return m->wait + m->kernel >=
+		       __atomic_load_n(&config.slow_ticks, __ATOMIC_RELAXED);
+	case EVENTS_EVERY:
+		if (t->skip == 0)
+			t->skip = 1 +
+				  next_random(t) % (2 * config.events_arg - 1);
+		return --t->skip == 0 ? (uint32_t)config.events_arg : 0;
+	default:
+		return 0;
+	}
+}
+
+static never_inline uint32_t weigh_and_sample(struct thread *t,
+					      const struct gate_span *span,
+					      struct measured *m)
+{
+	sample(t, span, m);
+	return weigh(t, m, config.events & ~WITH_STACKS);
 }
 
 static never_inline void note_opening(uint64_t wait)
@@ -584,8 +630,10 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 		derive();
 	if (unlikely(span->op == OP_MMAP && span->arg & PROT_EXEC &&
 		     span->fd >= 0 && !sys_failed(result)))
-		log_mapped(span->fd);
-	m.weight = event_weight(t, m.wait, m.kernel);
+		modules_mapped(span->fd, (uint64_t)result, span->length,
+			       span->offset, left);
+	m.weight = config.events & WITH_STACKS ? weigh_and_sample(t, span, &m)
+					       : weigh(t, &m, config.events);
 	if (m.weight != 0)
 		write_event(t, span, &m);
 }

@@ -17,8 +17,10 @@
 #include "libc.h"
 #include "locks.h"
 #include "log.h"
+#include "modules.h"
 #include "patch.h"
 #include "place.h"
+#include "stack.h"
 #include "sys.h"
 #include "text.h"
 #include "world.h"
@@ -31,8 +33,10 @@ static char log_path[4096], only[1024], skip[1024], exe[1024], comm[17];
 static char hooks[1024], coverage[512];
 static struct knobs knobs;
 static struct patch_report patches;
-static const char *libc_path; /* the loader's string */
-static bool followed;         /* by MMGATE_FOLLOW, _ONLY and _SKIP */
+static const char *libc_path;     /* the loader's string */
+static const Elf64_Phdr *headers; /* the program's */
+static unsigned long header_count;
+static bool followed; /* by MMGATE_FOLLOW, _ONLY and _SKIP */
 
 static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
 {
@@ -315,8 +319,12 @@ static void open_log(struct record_pair start, bool quiet)
 	text_put(&out, "no log in ");
 	text_put(&out, knobs.log);
 	text_put(&out, ": ");
-	if (!log_open(&knobs, &about, &out) && !quiet)
+	if (log_open(&knobs, &about, &out)) {
+		modules_begin(headers, header_count, exe);
+		stack_begin();
+	} else if (!quiet) {
 		diag_line(line);
+	}
 }
 
 static bool has_work(void)
@@ -392,6 +400,10 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		   knobs.log != NULL);
 	locks_init();
 	began = clock_pair();
+	headers = process.headers;
+	header_count = process.header_count;
+	if (knobs_has_stacks(&knobs))
+		stack_init(&knobs, libc_first_stack(argv, auxv));
 	mind_forks(&process);
 	callers = install_hooks(&process);
 	if (knobs.log != NULL)

@@ -441,38 +441,58 @@ static void show_events(const struct knobs *knobs, struct text *out)
 	}
 }
 
+/* One word of it; each may come once. */
+static int parse_stacks_word(struct knobs *knobs, const char *word, size_t len)
+{
+	const char *slow = argument(word, "slow");
+	const char *every = argument(word, "every");
+	uint64_t n;
+
+	if (slow != NULL && !knobs->stacks_slow) {
+		knobs->stacks_slow = true;
+		return text_parse_duration(slow, len - (size_t)(slow - word),
+					   &knobs->stacks_slow_ns);
+	}
+	if (every == NULL || knobs->stacks_every != 0 ||
+	    text_parse_u64(every, len - (size_t)(every - word), &n) != 0 ||
+	    n == 0 || n > UINT32_MAX)
+		return -EINVAL;
+	knobs->stacks_every = (uint32_t)n;
+	return 0;
+}
+
 static int parse_stacks(struct knobs *knobs, const char *value)
 {
-	(void)knobs;
-	if (text_equal(value, "off"))
-		return 0;
-	for (;;) {
-		size_t len = text_word(value);
-		const char *slow = argument(value, "slow");
-		const char *every = argument(value, "every");
-		uint64_t n;
+	struct knobs parsed = {0};
+	bool off = text_equal(value, "off");
 
-		if (slow != NULL &&
-		    text_parse_duration(slow, len - (size_t)(slow - value),
-					&n) != 0)
-			return -EINVAL;
-		if (every != NULL &&
-		    (text_parse_u64(every, len - (size_t)(every - value), &n) !=
-			     0 ||
-		     n == 0))
-			return -EINVAL;
-		if (slow == NULL && every == NULL)
+	while (!off) {
+		size_t len = text_word(value);
+
+		if (parse_stacks_word(&parsed, value, len) != 0)
 			return -EINVAL;
 		if (value[len] == '\0')
-			return -ENOSYS;
+			break;
 		value += len + 1;
 	}
+	knobs->stacks_every = parsed.stacks_every;
+	knobs->stacks_slow = parsed.stacks_slow;
+	knobs->stacks_slow_ns = parsed.stacks_slow_ns;
+	return 0;
 }
 
 static void show_stacks(const struct knobs *knobs, struct text *out)
 {
-	(void)knobs;
-	text_put(out, "off");
+	if (!knobs_has_stacks(knobs))
+		text_put(out, "off");
+	if (knobs->stacks_every != 0) {
+		text_put(out, "every:");
+		text_put_u64(out, knobs->stacks_every);
+	}
+	if (!knobs->stacks_slow)
+		return;
+	text_put(out, knobs->stacks_every != 0 ? ",slow:" : "slow:");
+	text_put_duration(out, knobs->stacks_slow_ns);
 }
 
 static int parse_stack_size(struct knobs *knobs, const char *value)
@@ -484,10 +504,7 @@ static int parse_stack_size(struct knobs *knobs, const char *value)
 		return error;
 	if (bytes < 1024 || bytes > 65536)
 		return -EINVAL;
-	/* Without stacks there is nothing that another size could change. */
-	if (bytes != 16384)
-		return -ENOSYS;
-	knobs->stack_size = bytes;
+	knobs->stack_size = bytes & ~UINT64_C(7); /* whole words */
 	return 0;
 }
 
@@ -587,9 +604,9 @@ static const struct knob knobs_table[] = {
 	 "cap of all logs in the directory", parse_log_total, show_log_total},
 	{"MMGATE_EVENTS", "events", "off, all, slow:DURATION or every:N", "all",
 	 "which calls are recorded one by one", parse_events, show_events},
-	{"MMGATE_STACKS", "stacks", "off; not in this version: every:N, slow:DURATION, or both with a comma",
+	{"MMGATE_STACKS", "stacks", "off, every:N, slow:DURATION, or both with a comma",
 	 "off", "which calls are recorded with their stack", parse_stacks, show_stacks},
-	{"MMGATE_STACK_SIZE", "stack-size", "16K; not in this version: other sizes from 1K to 64K", "16K",
+	{"MMGATE_STACK_SIZE", "stack-size", "a size from 1K to 64K", "16K",
 	 "bytes of stack copied at most", parse_stack_size, show_stack_size},
 	{"MMGATE_FOLLOW", "follow", "none, exec or fork", "exec",
 	 "none: the started process only; exec: also what it executes; fork: also forked children",

@@ -45,11 +45,20 @@ struct knobs {
 	uint64_t max_wait_ns;
 	uint64_t log_size;
 	uint64_t log_total;
-	uint64_t stack_size;
-	const char *log; /* NULL: no log */
+	bool stacks_slow;        /* calls of at least stacks_slow_ns */
+	uint32_t stacks_every;   /* and every so many-th; 0: no */
+	uint64_t stacks_slow_ns; /* wait + kernel */
+	uint64_t stack_size;     /* a multiple of 8 */
+	const char *log;         /* NULL: no log */
 	const char *only;
 	const char *skip;
 };
+
+/* Are any stacks copied? */
+static inline bool knobs_has_stacks(const struct knobs *knobs)
+{
+	return knobs->stacks_slow || knobs->stacks_every != 0;
+}
 
 struct knob {
 	const char *variable; /* "MMGATE_LOCK" */

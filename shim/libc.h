@@ -10,6 +10,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "elf.h"
 
@@ -18,6 +19,10 @@ char **libc_environment(char **argument);
 
 /* The auxiliary vector, or what the library asks of it. */
 const Elf64_auxv_t *libc_auxv(char **environment);
+
+/* What the kernel put on the main thread's stack begins there or a little
+ * below; argv: the constructor's second argument. */
+uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv);
 
 /* libc's image; headers, count: the program's own.  loader: the image at
  * AT_BASE. */

@@ -21,6 +21,13 @@ const Elf64_auxv_t *libc_auxv(char **environment)
 	return (const void *)environment;
 }
 
+/* argc lies before them. */
+uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv)
+{
+	(void)auxv;
+	return (uintptr_t)argv - sizeof(long);
+}
+
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,
 	       const void *loader, struct elf_image *image)
 {

@@ -17,7 +17,8 @@ static Elf64_auxv_t vector[] = {
 	{.a_type = AT_BASE},         {.a_type = AT_EXECFN},
 	{.a_type = AT_PAGESZ},       {.a_type = AT_PHDR},
 	{.a_type = AT_PHNUM},        {.a_type = AT_SECURE},
-	{.a_type = AT_SYSINFO_EHDR}, {.a_type = AT_NULL},
+	{.a_type = AT_SYSINFO_EHDR}, {.a_type = AT_RANDOM},
+	{.a_type = AT_NULL},
 };
 
 char **libc_environment(char **argument)
@@ -33,6 +34,17 @@ const Elf64_auxv_t *libc_auxv(char **environment)
 	for (Elf64_auxv_t *v = vector; v->a_type != AT_NULL; v++)
 		v->a_un.a_val = getauxval(v->a_type);
 	return vector;
+}
+
+/* Behind the arguments, the environment and the vector.  argv is not passed,
+ * and the environment may be another by now. */
+uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv)
+{
+	(void)argv;
+	for (; auxv->a_type != AT_NULL; auxv++)
+		if (auxv->a_type == AT_RANDOM)
+			return auxv->a_un.a_val & ~(uintptr_t)7;
+	return 0;
 }
 
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,

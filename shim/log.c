@@ -37,6 +37,7 @@ static struct {
 	uint64_t started; /* ticks */
 	uint32_t stripes;
 	uint32_t ring_slots;
+	struct record_stacks stacks; /* where they are, and no counts */
 	bool all_there; /* the whole file has memory: no populating */
 	uint32_t refused[RECORD_MAX_STRIPES]; /* parts that got none */
 	struct sys_file libc;                 /* inode 0: not known */
@@ -182,7 +183,94 @@ static struct {
 	struct record_header layout;
 } scratch;
 
-static void lay_out(uint64_t bytes, bool events)
+/* Code is noted wherever addresses of it are. */
+static uint64_t module_bytes(const struct knobs *knobs, uint64_t bytes)
+{
+	enum { LEAST = 16 << 10, MOST = 512 << 10 };
+	uint64_t share = bytes / 128 & ~(uint64_t)(LEAST - 1);
+
+	if (knobs->events == EVENTS_OFF && !knobs_has_stacks(knobs))
+		return 0;
+	if (share > MOST)
+		return MOST;
+	return share < LEAST ? LEAST : share;
+}
+
+static uint32_t pool_slots(uint64_t bytes, uint64_t each)
+{
+	enum { FEWEST = 8, MOST = 4096 };
+	uint32_t slots = power_of_two_below(bytes / each);
+
+	if (slots > MOST)
+		return MOST;
+	return slots < FEWEST ? 0 : slots;
+}
+
+/* The pools in the `left` bytes from samples_at on; returns where they end. */
+static uint64_t lay_out_pools(struct record_stacks *s,
+			      const struct knobs *knobs, uint64_t left)
+{
+	struct record_pool *every = &s->pool[POOL_EVERY];
+	struct record_pool *slow = &s->pool[POOL_SLOW];
+	uint64_t each = s->copy_bytes + sizeof(struct record_sample);
+	uint64_t count;
+
+	if (left < SYS_PAGE_MAX)
+		return s->samples_at;
+	left -= SYS_PAGE_MAX; /* what may lie between samples and copies */
+	if (knobs->stacks_every != 0)
+		every->slots = pool_slots(
+			knobs->stacks_slow ? left / 5 * 4 : left, each);
+	if (knobs->stacks_slow)
+		slow->slots = pool_slots(left - every->slots * each, each);
+	slow->first = every->slots;
+	count = every->slots + slow->slots;
+	s->copies_at = s->samples_at + count * sizeof(struct record_sample);
+	s->copies_at = (s->copies_at + SYS_PAGE_MAX - 1) &
+		       ~(uint64_t)(SYS_PAGE_MAX - 1);
+	return count == 0 ? s->samples_at
+			  : s->copies_at + count * s->copy_bytes;
+}
+
+/* What is behind the rings. */
+static void lay_out_stacks(struct record_header *h, const struct knobs *knobs,
+			   uint64_t bytes)
+{
+	struct record_stacks *s = &h->stacks;
+	uint64_t modules = module_bytes(knobs, bytes);
+
+	if (modules == 0 || h->file_bytes + modules > bytes)
+		return;
+	s->module_bytes = RECORD_MODULE_BYTES;
+	s->sample_bytes = sizeof(struct record_sample);
+	s->machine = SYS_MACHINE;
+	s->module_slots = (uint32_t)(modules / RECORD_MODULE_BYTES);
+	s->modules_at = h->file_bytes;
+	s->samples_at = s->modules_at + modules;
+	s->copy_bytes = (knobs->stack_size + 4095) & ~UINT64_C(4095);
+	h->file_bytes = lay_out_pools(s, knobs, bytes - s->samples_at);
+}
+
+/* A power of two, which leaves room for stacks; where it is too little the
+ * rings give half of theirs. */
+static uint32_t ring_slots(uint32_t stripes, const struct knobs *knobs,
+			   uint64_t bytes)
+{
+	uint64_t modules = module_bytes(knobs, bytes), left;
+	uint32_t slots;
+
+	if (knobs->events == EVENTS_OFF || modules > bytes)
+		return 0;
+	slots = slots_for(bytes - modules, stripes);
+	left = bytes - modules - stripes * (uint64_t)RECORD_STRIPE_BYTES -
+	       stripes * (uint64_t)slots * sizeof(struct record_event);
+	if (knobs_has_stacks(knobs) && left < bytes / 8 &&
+	    slots > RECORD_CHUNK_SLOTS)
+		slots /= 2;
+	return slots;
+}
+
+static void lay_out(uint64_t bytes, const struct knobs *knobs)
 {
 	struct record_header *h = &scratch.layout;
 
@@ -196,11 +284,12 @@ static void lay_out(uint64_t bytes, bool events)
 		.stripes_at = RECORD_HEADER_BYTES,
 	};
 	h->stripes = stripes_for(bytes);
-	h->ring_slots = events ? slots_for(bytes, h->stripes) : 0;
+	h->ring_slots = ring_slots(h->stripes, knobs, bytes);
 	h->rings_at =
 		h->stripes_at + h->stripes * (uint64_t)RECORD_STRIPE_BYTES;
 	h->file_bytes = h->rings_at + h->stripes * (uint64_t)h->ring_slots *
 					      sizeof(struct record_event);
+	lay_out_stacks(h, knobs, bytes);
 }
 
 /* --- the directory's shared page --- */
@@ -449,14 +538,29 @@ static void explain_limit(uint64_t bytes, const char *because)
 	text_put(&out, because);
 }
 
-static void explain_no_events(void)
+static void explain_no_room(const char *what)
 {
 	size_t used = text_len(scratch.limits);
 	struct text out = {.at = scratch.limits + used,
 			   .room = sizeof(scratch.limits) - used};
 
 	text_put(&out, used > 0 ? "; " : "");
-	text_put(&out, "it has no room for single events");
+	text_put(&out, "it has no room for ");
+	text_put(&out, what);
+}
+
+/* What a small log does without. */
+static void explain_missing(const struct knobs *knobs)
+{
+	const struct record_header *h = &scratch.layout;
+
+	if (knobs->events != EVENTS_OFF && h->ring_slots == 0)
+		explain_no_room("single events");
+	if (knobs_has_stacks(knobs) &&
+	    h->stacks.pool[POOL_EVERY].slots +
+			    h->stacks.pool[POOL_SLOW].slots ==
+		    0)
+		explain_no_room("stacks");
 }
 
 static bool give_up(struct text *why, const char *what, long error)
@@ -483,6 +587,7 @@ static void set_up(const struct log_about *about)
 
 	self.header = (struct record_header *)self.base;
 	self.rings_at = layout->rings_at;
+	self.stacks = layout->stacks;
 	log_hot.next_look = 0;
 	log_hot.stripes = self.base + RECORD_HEADER_BYTES;
 	self.started = about->start.ticks;
@@ -527,10 +632,9 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 	log_forget();
 	if (!is_fit(knobs->log, why))
 		return false;
-	lay_out(bytes, knobs->events != EVENTS_OFF);
+	lay_out(bytes, knobs);
 	explain_limit(bytes, because);
-	if (knobs->events != EVENTS_OFF && scratch.layout.ring_slots == 0)
-		explain_no_events();
+	explain_missing(knobs);
 	if (bytes < scratch.layout.rings_at) {
 		text_put(why, scratch.limits);
 		text_put(why, ", too little for any");
@@ -739,13 +843,31 @@ bool log_compare_clocks(uint64_t now)
 	return true;
 }
 
-void log_mapped(int fd)
+void log_mapped(const struct sys_file *file)
 {
-	struct sys_file file;
-
-	if (self.libc.inode != 0 && sys_fstat(fd, &file) == 0 &&
-	    file.inode == self.libc.inode && file.device == self.libc.device)
+	if (self.libc.inode != 0 && file->inode == self.libc.inode &&
+	    file->device == self.libc.device)
 		add(&self.header->second_libc, 1);
+}
+
+const struct record_stacks *log_layout(void)
+{
+	return &self.stacks;
+}
+
+struct record_stacks *log_stacks(void)
+{
+	return &self.header->stacks;
+}
+
+void *log_at(uint64_t offset)
+{
+	return self.base + offset;
+}
+
+bool log_fill(uint64_t offset, uint64_t bytes)
+{
+	return self.all_there || get_memory(offset, bytes);
 }
 
 void log_opened(void)

@@ -20,6 +20,7 @@
 
 #include "knobs.h"
 #include "record.h"
+#include "sys.h"
 
 /* What a new log says about its process. */
 struct log_about {
@@ -52,7 +53,20 @@ void log_opened(void);
 
 /* Notes that an executable file was mapped.  A second copy of libc (dlmopen)
  * makes calls that nothing catches. */
-void log_mapped(int fd);
+void log_mapped(const struct sys_file *file);
+
+/* Where modules and stacks are in the log, all 0 where there are none; as it
+ * was laid out, whatever others do to the file. */
+const struct record_stacks *log_layout(void);
+
+/* The same in the file, for the counts in it. */
+struct record_stacks *log_stacks(void);
+
+/* What is at `offset` of the file.  Its memory comes with log_fill(). */
+void *log_at(uint64_t offset);
+
+/* Memory for a part of the file; false, and said in the log: there is none. */
+bool log_fill(uint64_t offset, uint64_t bytes);
 
 /* Corrects what log_open() was told of hooks and coverage. */
 void log_correct(const char *hooks, const char *coverage);

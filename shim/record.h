@@ -10,6 +10,8 @@
  *   0                                     struct record_header
  *   header.stripes_at + i * stripe_bytes  struct record_stripe i
  *   header.rings_at + i * ring_bytes      ring i: ring_slots events
+ *   header.stacks                         where code and stacks are, if asked
+ *                                         for: see struct record_stacks
  *
  * The file is sparse: a part that nobody needed is a hole and reads as zeros.
  * Times are in ticks of header.clock; two (ticks, ns) pairs convert them.
@@ -30,7 +32,7 @@
 #include "ops.h"
 
 #define RECORD_MAGIC UINT64_C(0x31657461676d6d) /* "mmgate1\0" */
-#define RECORD_VERSION 1u
+#define RECORD_VERSION 2u
 #define RECORD_SUFFIX ".mmgate"
 #define RECORD_DIR_NAME "run.info"
 
@@ -159,7 +161,7 @@ struct record_event {
 			 * the new length */
 	uint32_t tid;
 	uint32_t weight; /* calls that this event stands for */
-	uint32_t stack;  /* 0: none */
+	uint32_t stack;  /* 1 + its place among the samples; 0: none */
 	uint8_t kind;
 	uint8_t op;
 	uint8_t outcome;
@@ -209,6 +211,123 @@ struct record_pair {
 	uint64_t check;
 };
 
+/*
+ * Code that was mapped: a record_module and behind it the path, as long as the
+ * `slots` of RECORD_MODULE_BYTES that it takes, ended by a '\0'.  What was
+ * there at an instant is the latest one with time <= the instant and unmapped
+ * 0 or later.
+ */
+enum { RECORD_MODULE_BYTES = 256, RECORD_BUILD_ID = 32 };
+
+struct record_module {
+	uint32_t slots; /* 0: not written, or not whole; written last */
+	uint32_t build_id_bytes;
+	uint64_t time;     /* ticks; 0: from the start */
+	uint64_t unmapped; /* ticks; 0: not yet */
+	uint64_t start, length;
+	uint64_t offset; /* of `start` in the file */
+	/* As fstat had them; 0: not asked. */
+	uint64_t device, inode, bytes;
+	uint64_t modified; /* Unix ns */
+	uint8_t build_id[RECORD_BUILD_ID];
+};
+
+/*
+ * One sampled call.  Its pool has room for `slots` of them; of the `head` calls
+ * that were picked for it every 2^n-th is kept, so that those that are cover
+ * the whole run: see record_pool_*().  event.seq is the low half of number + 1,
+ * written last; event.weight is of a pick, so the sample stands for
+ * weight << n calls.
+ */
+enum record_pool_kind { POOL_EVERY, POOL_SLOW, POOL_COUNT };
+
+/* Why the copy ends where it does. */
+enum record_end {
+	END_OWNER, /* the thread's stack does */
+	END_SIZE,  /* MMGATE_STACK_SIZE */
+	END_PAGE,  /* whose stack it is, is not known beyond this page */
+};
+
+/* In this order: rbx, rbp, r12 to r15, rsp, rip; or x19 to x30, sp, pc. */
+enum { RECORD_REGISTERS = 14 };
+
+struct record_sample {
+	struct record_event event;
+	uint64_t number; /* of the pick in its pool, from 0 */
+	uint64_t from;   /* address of the first byte of the copy */
+	uint64_t registers[RECORD_REGISTERS];
+	uint32_t bytes; /* of the copy; 0: `run` has taken it away */
+	uint32_t chain; /* 1 + place of its record_chain; 0: not unwound */
+	uint8_t end;    /* enum record_end */
+	uint8_t fill[23];
+};
+
+/* A call chain, in what `run` makes of the copies: frames follow. */
+struct record_chain {
+	uint32_t frames;
+	uint32_t cut; /* 1: there were more */
+};
+
+struct record_frame {
+	uint64_t pc;     /* of a caller: where it goes on */
+	uint32_t module; /* 1 + slot of its record_module; 0: none */
+	uint32_t flags;
+};
+
+enum record_frame_flag {
+	FRAME_EXACT = 1,   /* pc is an instruction's own, as under a signal */
+	FRAME_GUESSED = 2, /* by frame pointers, as all behind it */
+};
+
+struct record_pool {
+	uint64_t head;  /* picks ever */
+	uint64_t lost;  /* of them, that found no room */
+	uint32_t slots; /* a power of two; 0: none */
+	uint32_t first; /* place of its first sample among all */
+	uint64_t spare;
+};
+
+/* All 0 where MMGATE_STACKS and MMGATE_EVENTS are off. */
+struct record_stacks {
+	uint32_t module_bytes, sample_bytes; /* RECORD_MODULE_BYTES, ... */
+	uint32_t machine;                    /* EM_X86_64 or EM_AARCH64 */
+	uint32_t module_slots;
+	uint64_t modules_at, modules_used, modules_lost;
+	uint64_t samples_at;
+	uint64_t copies_at;
+	uint64_t copy_bytes;             /* room for each: whole pages */
+	uint64_t chains_at, chain_bytes; /* 0: `run` has not unwound them */
+	struct record_pool pool[POOL_COUNT];
+};
+
+/* Of the first `head` picks every 2^n-th is kept. */
+static inline unsigned record_pool_thin(uint64_t head, uint32_t slots)
+{
+	uint64_t laps = head <= slots ? 0 : (head - 1) / slots;
+
+	return laps == 0 ? 0 : 64 - (unsigned)__builtin_clzll(laps);
+}
+
+/*
+ * The slot of pick `number`, which is kept while n is no more than its own.
+ * Each time that n grows, every second slot in use is free again, and the next
+ * picks go there: those whose bit n - 1 (of log2 slots, in turn) is 1.
+ * pre: number is a multiple of 2^n, n = record_pool_thin(number + 1, slots).
+ */
+static inline uint32_t record_pool_slot(uint64_t number, uint32_t slots)
+{
+	unsigned bits = (unsigned)__builtin_ctz(slots), by;
+	unsigned n = record_pool_thin(number + 1, slots);
+	uint32_t low;
+
+	if (n == 0)
+		return (uint32_t)number;
+	low = (uint32_t)(number >> n) & (slots / 2 - 1);
+	by = n % bits;
+	low = (low << by | low >> (bits - by)) & (slots - 1);
+	return low | 1u << (n - 1) % bits;
+}
+
 enum record_clock {
 	RECORD_CLOCK_NS = 1, /* ticks are ns of CLOCK_MONOTONIC */
 	RECORD_CLOCK_TSC = 2,
@@ -252,6 +371,7 @@ struct record_header {
 	char hooks[1024];    /* "layer=outcome\n" each */
 	char coverage[512];  /* "op=layer,...\n" each */
 	char limits[512];    /* why less is recorded than asked for, or empty */
+	struct record_stacks stacks;
 };
 
 /*
@@ -314,6 +434,13 @@ _Static_assert(sizeof(struct record_event) == 96, "event");
 _Static_assert(offsetof(struct record_event, seq) == 88, "seq");
 _Static_assert(RECORD_RING_CHUNK % 4096 == 0, "chunk");
 _Static_assert(sizeof(struct record_pair) == 24, "pair");
+_Static_assert(sizeof(struct record_module) == 112, "module");
+_Static_assert(sizeof(struct record_sample) == 256, "sample");
+_Static_assert(offsetof(struct record_sample, bytes) == 224, "sample");
+_Static_assert(sizeof(struct record_frame) == 16, "frame");
+_Static_assert(sizeof(struct record_pool) == 32, "pool");
+_Static_assert(sizeof(struct record_stacks) == 80 + 64, "stacks");
+_Static_assert(offsetof(struct record_header, stacks) % 8 == 0, "stacks");
 _Static_assert(offsetof(struct record_header, comm) == 264, "comm");
 _Static_assert(sizeof(struct record_header) <= RECORD_HEADER_BYTES, "header");
 _Static_assert(sizeof(struct record_dir) == 4096, "dir");

@@ -47,6 +47,8 @@ static inline void sys_pause(void)
 	__asm__ volatile("pause");
 }
 
+enum { SYS_MACHINE = 62 }; /* EM_X86_64 */
+
 #elif defined(__aarch64__) && !defined(__ILP32__)
 
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e,
@@ -76,6 +78,8 @@ static inline void sys_pause(void)
 {
 	__asm__ volatile("isb" ::: "memory");
 }
+
+enum { SYS_MACHINE = 183 }; /* EM_AARCH64 */
 
 #else
 #error "mmgate runs on 64-bit x86 and 64-bit ARM"
@@ -148,6 +152,17 @@ static inline uint64_t sys_links(const struct sys_file *file)
 #else
 	return file->rest[0];
 #endif
+}
+
+static inline uint64_t sys_bytes(const struct sys_file *file)
+{
+	return file->rest[4];
+}
+
+/* Unix ns. */
+static inline uint64_t sys_modified(const struct sys_file *file)
+{
+	return file->rest[9] * 1000000000 + file->rest[10];
 }
 
 static inline long sys_fstat(int fd, struct sys_file *file)

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+#include "stack.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "log.h"
+#include "modules.h"
+#include "sys.h"
+
+#include "poison.h"
+
+enum {
+	PAGE = 4096, /* no page is smaller */
+	MOST_SLOTS = 4096,
+	SAMPLES_A_PAGE = PAGE / sizeof(struct record_sample),
+	WINDOWS = 8,     /* a second */
+	A_WINDOW = 62,   /* copies in one, beyond which picks get rarer */
+	A_SECOND = 1000, /* copies in one, at most */
+	MOST_SPREAD = 1 << 16,
+};
+
+/* What a thread carries. */
+struct thread {
+	uintptr_t from;  /* where its libc-made stack begins; 0: not known */
+	uint32_t skip;   /* calls to the next pick of POOL_EVERY */
+	uint32_t weight; /* of that one */
+	uint64_t random;
+};
+
+static __thread struct thread this_thread;
+
+_Static_assert(sizeof(struct thread) <= 24, "static TLS is scarce");
+
+/* A slot's state: pages of its copy that have memory, and whether a thread is
+ * at it. */
+enum { SLOT_BUSY = 0x80 };
+
+struct pool {
+	uint32_t slots, first;
+	uint64_t head;
+	/* Every spread-th candidate only is picked; a power of two. */
+	uint32_t spread;
+	uint32_t in_window, in_second;
+	uint64_t window, second; /* ticks: when they began */
+	uint8_t state[MOST_SLOTS];
+};
+
+static struct {
+	uint32_t every;
+	bool slow;
+	uint64_t slow_ns, slow_ticks;
+	uint64_t second_ticks;
+	uint64_t size;
+	uintptr_t main_low, main_top;
+	char *samples, *copies; /* NULL: the log has none */
+	uint64_t copy_bytes;
+	struct pool pools[POOL_COUNT];
+	uint8_t sample_pages[POOL_COUNT * MOST_SLOTS / SAMPLES_A_PAGE];
+} self;
+
+static uint32_t load(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint64_t load64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static void store(uint32_t *p, uint32_t value)
+{
+	__atomic_store_n(p, value, __ATOMIC_RELAXED);
+}
+
+static void store64(uint64_t *p, uint64_t value)
+{
+	__atomic_store_n(p, value, __ATOMIC_RELAXED);
+}
+
+/* --- settings, and the log --- */
+
+void stack_derive(void)
+{
+	store64(&self.slow_ticks, clock_from_ns(self.slow_ns));
+	store64(&self.second_ticks, clock_from_ns(1000000000));
+}
+
+/* The kernel leaves as much room below the first stack pointer as the stack
+ * may grow, and maps nothing there by itself. */
+static uint64_t main_room(void)
+{
+	enum { LIMIT_STACK = 3, MOST = 1 << 30 };
+	struct sys_rlimit limit;
+
+	if (sys_getrlimit(LIMIT_STACK, &limit) != 0)
+		return 0;
+	return limit.soft < MOST ? limit.soft : MOST;
+}
+
+void stack_init(const struct knobs *knobs, uintptr_t main_top)
+{
+	self.every = knobs->stacks_every;
+	self.slow = knobs->stacks_slow;
+	self.slow_ns = knobs->stacks_slow_ns;
+	self.size = knobs->stack_size;
+	self.main_top = main_top;
+	self.main_low = main_top - main_room();
+	stack_derive();
+}
+
+void stack_begin(void)
+{
+	const struct record_stacks *layout = log_layout();
+
+	for (int i = 0; i < POOL_COUNT; i++) {
+		self.pools[i] = (struct pool){
+			.slots = layout->pool[i].slots,
+			.first = layout->pool[i].first,
+			.spread = 1,
+		};
+	}
+	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
+		self.sample_pages[i] = 0;
+	self.samples = log_at(layout->samples_at);
+	self.copies = log_at(layout->copies_at);
+	self.copy_bytes = layout->copy_bytes;
+}
+
+/* --- whose stack is where --- */
+
+/*
+ * Mappings that libc made for threads' stacks, found by the page that ends
+ * them, which the thread control block is near.  A word each: that page's
+ * number and the pages before it.  One that finds no place in its row is a
+ * stack that is not known.
+ */
+enum { ROWS = 2048, IN_ROW = 8, LENGTH_BITS = 19 };
+
+static uint64_t stacks[ROWS][IN_ROW] __attribute__((aligned(64)));
+
+static uint64_t *row_of(uint64_t end_page)
+{
+	return stacks[(end_page * UINT64_C(0x9e3779b97f4a7c15)) >> 53];
+}
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + PAGE - 1) / PAGE;
+}
+
+static void add_stack(uint64_t start, uint64_t length)
+{
+	uint64_t end = pages(start + length);
+	uint64_t word = end << LENGTH_BITS | pages(length);
+	uint64_t *row = row_of(end);
+
+	if (pages(length) >> LENGTH_BITS != 0)
+		return;
+	for (int i = 0; i < IN_ROW; i++) {
+		uint64_t none = 0;
+
+		if (__atomic_compare_exchange_n(&row[i], &none, word, false,
+						__ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
+/* libc unmaps a stack as a whole. */
+static void drop_stack(uint64_t start, uint64_t length)
+{
+	uint64_t end = pages(start + length);
+	uint64_t *row = row_of(end);
+
+	for (int i = 0; i < IN_ROW; i++)
+		if (load64(&row[i]) >> LENGTH_BITS == end)
+			store64(&row[i], 0);
+}
+
+/* Where the mapping begins that ends at this page; 0: there is none. */
+static uint64_t stack_start(uint64_t end)
+{
+	const uint64_t *row = row_of(end);
+
+	for (int i = 0; i < IN_ROW; i++) {
+		uint64_t word = load64(&row[i]);
+
+		if (word >> LENGTH_BITS == end)
+			return (end - (word & ((1 << LENGTH_BITS) - 1))) * PAGE;
+	}
+	return 0;
+}
+
+void stack_mapped(uint64_t start, uint64_t length, uint32_t flags,
+		  bool libc_did)
+{
+	/* A program may choose to map where the main stack could grow. */
+	if (start < self.main_top && start + length > self.main_low)
+		self.main_low = start + length;
+	if (flags & MAP_STACK && libc_did)
+		add_stack(start, length);
+}
+
+void stack_unmapped(uint64_t start, uint64_t length, uint64_t now)
+{
+	drop_stack(start, length);
+	modules_unmapped(start, length, now);
+}
+
+static uintptr_t thread_pointer(void)
+{
+	uintptr_t tp;
+
+#if defined(__x86_64__)
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(tp));
+#endif
+	return tp;
+}
+
+/* The mapping that the thread control block is in lives as long as the thread;
+ * behind the block there may be pages of thread-local data. */
+static uintptr_t libc_stack(uintptr_t tp)
+{
+	enum { DATA_PAGES = 16 };
+
+	for (uint64_t page = tp / PAGE + 1; page <= tp / PAGE + DATA_PAGES;
+	     page++) {
+		uint64_t start = stack_start(page);
+
+		if (start != 0 && start <= tp)
+			return start;
+	}
+	return 0;
+}
+
+/* Where the thread's own stack ends, that `sp` is on; 0: not known. */
+static uintptr_t owned_end(uintptr_t sp)
+{
+	struct thread *t = &this_thread;
+	uintptr_t tp;
+
+	if (sp >= self.main_low && sp < self.main_top)
+		return self.main_top;
+	tp = thread_pointer();
+	if (t->from == 0)
+		t->from = libc_stack(tp);
+	return t->from != 0 && sp >= t->from && sp < tp ? tp : 0;
+}
+
+/* --- which calls --- */
+
+static uint64_t next_random(struct thread *t, uint64_t now)
+{
+	if (t->random == 0)
+		t->random = (now ^ thread_pointer() << 16) | 1;
+	t->random ^= t->random << 13;
+	t->random ^= t->random >> 7;
+	t->random ^= t->random << 17;
+	return t->random;
+}
+
+/* Calls that this one stands for; 0: it is not picked.  Intervals are random,
+ * so that a regular pattern of calls is not met in step. */
+static uint32_t every_weight(struct thread *t, uint64_t now)
+{
+	uint64_t mean;
+
+	if (t->skip == 0) {
+		mean = (uint64_t)self.every * load(&self.pools[0].spread);
+		mean = mean < INT32_MAX ? mean : INT32_MAX;
+		t->weight = (uint32_t)mean;
+		t->skip = 1 + (uint32_t)(next_random(t, now) % (2 * mean - 1));
+	}
+	return --t->skip == 0 ? t->weight : 0;
+}
+
+static uint32_t slow_weight(struct thread *t, uint64_t now)
+{
+	uint32_t spread = load(&self.pools[POOL_SLOW].spread);
+
+	if (spread == 1)
+		return 1;
+	return next_random(t, now) % spread == 0 ? spread : 0;
+}
+
+static void begin_window(struct pool *pool, uint64_t now, uint32_t spread)
+{
+	store(&pool->spread, spread);
+	store(&pool->in_window, 0);
+	store64(&pool->window, now);
+}
+
+/* Counts a copy, and makes picks rarer or more frequent by how many there are.
+ * False: one more would be too many.  Threads may do so at the same time; what
+ * that miscounts does not matter. */
+static bool keep_rate(struct pool *pool, uint64_t now)
+{
+	uint64_t second = load64(&self.second_ticks);
+	uint32_t spread = load(&pool->spread);
+
+	if (now - load64(&pool->second) >= second) {
+		store64(&pool->second, now);
+		store(&pool->in_second, 0);
+	}
+	if (now - load64(&pool->window) >= second / WINDOWS)
+		begin_window(pool, now,
+			     load(&pool->in_window) < A_WINDOW / 4 && spread > 1
+				     ? spread / 2
+				     : spread);
+	else if (load(&pool->in_window) >= A_WINDOW && spread < MOST_SPREAD)
+		begin_window(pool, now, spread * 2);
+	if (load(&pool->in_second) >= A_SECOND / POOL_COUNT)
+		return false;
+	store(&pool->in_window, load(&pool->in_window) + 1);
+	store(&pool->in_second, load(&pool->in_second) + 1);
+	return true;
+}
+
+/* --- room --- */
+
+static bool lose(int kind)
+{
+	__atomic_fetch_add(&log_stacks()->pool[kind].lost, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* Memory for the sample itself, a page of them at a time. */
+static bool fill_sample(uint32_t place)
+{
+	uint32_t page = place / SAMPLES_A_PAGE;
+
+	if (__atomic_load_n(&self.sample_pages[page], __ATOMIC_RELAXED))
+		return true;
+	if (!log_fill(log_layout()->samples_at + page * (uint64_t)PAGE, PAGE))
+		return false;
+	__atomic_store_n(&self.sample_pages[page], 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Makes the slot this thread's.  False: another is at it still, since half of
+ * the pool was filled. */
+static bool claim(struct pool *pool, uint32_t slot)
+{
+	return (__atomic_fetch_or(&pool->state[slot], SLOT_BUSY,
+				  __ATOMIC_ACQUIRE) &
+		SLOT_BUSY) == 0;
+}
+
+static void release(struct pool *pool, uint32_t slot)
+{
+	__atomic_fetch_and(&pool->state[slot], (uint8_t)~SLOT_BUSY,
+			   __ATOMIC_RELEASE);
+}
+
+/* Takes a number in the pool.  NULL: it is not kept, or there is no room. */
+static struct record_sample *take(int kind, uint64_t now)
+{
+	struct pool *pool = &self.pools[kind];
+	struct record_sample *sample;
+	uint64_t number;
+	uint32_t slot;
+
+	if (pool->slots == 0 || !keep_rate(pool, now)) {
+		lose(kind);
+		return NULL;
+	}
+	number = __atomic_fetch_add(&pool->head, 1, __ATOMIC_RELAXED);
+	store64(&log_stacks()->pool[kind].head, number + 1);
+	if (number &
+	    ((UINT64_C(1) << record_pool_thin(number + 1, pool->slots)) - 1))
+		return NULL;
+	slot = record_pool_slot(number, pool->slots);
+	if (!claim(pool, slot) || !fill_sample(pool->first + slot)) {
+		lose(kind);
+		return NULL;
+	}
+	sample = (struct record_sample *)self.samples + pool->first + slot;
+	/* From here to its seal it is nobody's. */
+	store(&sample->event.seq, 0);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	sample->number = number;
+	return sample;
+}
+
+struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint32_t *weight)
+{
+	struct thread *t = &this_thread;
+	bool slow = self.slow && cost >= load64(&self.slow_ticks);
+
+	*weight = 0;
+	if (slow)
+		*weight = slow_weight(t, now);
+	else if (self.every != 0)
+		*weight = every_weight(t, now);
+	return *weight != 0 ? take(slow ? POOL_SLOW : POOL_EVERY, now) : NULL;
+}
+
+/* --- the copy --- */
+
+/* The registers that a function keeps for its caller, and where it is, as they
+ * are in the function that this becomes part of. */
+static inline __attribute__((always_inline)) void capture(uint64_t *registers)
+{
+	uintptr_t scratch;
+
+#if defined(__x86_64__)
+	__asm__ volatile("mov %%rbx, (%1)\n\t"
+			 "mov %%rbp, 8(%1)\n\t"
+			 "mov %%r12, 16(%1)\n\t"
+			 "mov %%r13, 24(%1)\n\t"
+			 "mov %%r14, 32(%1)\n\t"
+			 "mov %%r15, 40(%1)\n\t"
+			 "mov %%rsp, 48(%1)\n\t"
+			 "lea 1f(%%rip), %0\n"
+			 "1:\tmov %0, 56(%1)"
+			 : "=&r"(scratch)
+			 : "r"(registers)
+			 : "memory");
+#else
+	__asm__ volatile("stp x19, x20, [%1]\n\t"
+			 "stp x21, x22, [%1, 16]\n\t"
+			 "stp x23, x24, [%1, 32]\n\t"
+			 "stp x25, x26, [%1, 48]\n\t"
+			 "stp x27, x28, [%1, 64]\n\t"
+			 "stp x29, x30, [%1, 80]\n\t"
+			 "mov %0, sp\n\t"
+			 "str %0, [%1, 96]\n\t"
+			 "adr %0, 1f\n"
+			 "1:\tstr %0, [%1, 104]"
+			 : "=&r"(scratch)
+			 : "r"(registers)
+			 : "memory");
+#endif
+}
+
+#if defined(__x86_64__)
+enum { STACK_POINTER = 6 };
+#else
+enum { STACK_POINTER = 12 };
+#endif
+
+/* Not a function that others replace, and no registers that the program may
+ * still need. */
+static void copy_words(uint64_t *to, const uint64_t *from, uint64_t count)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("rep movsq"
+			 : "+D"(to), "+S"(from), "+c"(count)
+			 :
+			 : "memory");
+#else
+	for (; count != 0; count--) {
+		*to++ = *from++;
+		__asm__ volatile("" ::: "memory");
+	}
+#endif
+}
+
+/*
+ * The end of the page that the wrapper's caller is in, or is known to be
+ * beyond.  What the wrapper returns to lies above its other data, so as long as
+ * that was not met the next word is there too.  (On other machines it lies
+ * below.)
+ */
+static uintptr_t page_end(uintptr_t behind, uintptr_t caller)
+{
+	enum { LARGEST_FRAME = 2 * PAGE };
+	uintptr_t at = (behind + 7) & ~(uintptr_t)7;
+
+#if defined(__x86_64__)
+	while (at - behind < LARGEST_FRAME && *(const uintptr_t *)at != caller)
+		at += sizeof(uintptr_t);
+	if (at - behind >= LARGEST_FRAME)
+		at = behind;
+#else
+	(void)caller;
+#endif
+	return (at | (PAGE - 1)) + 1;
+}
+
+/* How much of the stack to copy, from the sample's `from` on. */
+static void measure(struct record_sample *sample, const void *behind,
+		    const void *caller)
+{
+	uintptr_t end = owned_end((uintptr_t)behind);
+
+	sample->end = END_OWNER;
+	if (end == 0) {
+		end = page_end((uintptr_t)behind, (uintptr_t)caller);
+		sample->end = END_PAGE;
+	}
+	if (end - sample->from > self.size) {
+		end = sample->from + self.size;
+		sample->end = END_SIZE;
+	}
+	sample->bytes = (uint32_t)(end - sample->from) & ~7u;
+}
+
+/* Memory for the copy: pages that no earlier one in this slot had. */
+static bool fill_copy(struct pool *pool, uint32_t slot, uint64_t bytes)
+{
+	uint64_t at = log_layout()->copies_at +
+		      (pool->first + slot) * self.copy_bytes;
+	uint64_t filled = pool->state[slot] & ~SLOT_BUSY;
+	uint64_t wanted = pages(bytes);
+
+	if (wanted <= filled)
+		return true;
+	if (!log_fill(at + filled * PAGE, (wanted - filled) * PAGE))
+		return false;
+	__atomic_store_n(&pool->state[slot], (uint8_t)(SLOT_BUSY | wanted),
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
+static void seal(struct record_sample *sample)
+{
+	sample->chain = 0;
+	sample->event.check = record_event_check(&sample->event);
+	__atomic_store_n(&sample->event.seq, (uint32_t)(sample->number + 1),
+			 __ATOMIC_RELEASE);
+}
+
+uint32_t stack_copy(struct record_sample *sample, const void *behind,
+		    const void *caller)
+{
+	uint32_t place =
+		(uint32_t)(sample - (struct record_sample *)self.samples);
+	int kind =
+		place < self.pools[POOL_EVERY].slots ? POOL_EVERY : POOL_SLOW;
+	struct pool *pool = &self.pools[kind];
+	bool filled;
+
+	capture(sample->registers);
+	sample->from = sample->registers[STACK_POINTER];
+	measure(sample, behind, caller);
+	filled = fill_copy(pool, place - pool->first, sample->bytes);
+	if (filled) {
+		copy_words((uint64_t *)(self.copies + place * self.copy_bytes),
+			   (const uint64_t *)sample->from, sample->bytes / 8);
+		seal(sample);
+	} else {
+		lose(kind);
+	}
+	release(pool, place - pool->first);
+	return filled ? 1 + place : 0;
+}
