@@ -18,7 +18,8 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
-	log_dir symbols sites report report_json report_text stats rundir launch rewrite \
+	log_dir image samples demangle images symbols frames unwind sites unresolved \
+	report report_json report_text stats rundir launch rewrite \
 	preflight probe_calls probe \
 	cmd_run cmd_report cmd_export cmd_doctor main
 # What tools/ may use of shim/.
@@ -47,6 +48,17 @@ SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
 	-Wl,--build-id \
 	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map
 
+# Stacks are unwound and code is named by these, where they are installed.
+RESOLVE_NEEDS := libunwind uthash elfutils
+RESOLVE_HEADER_libunwind := libunwind.h
+RESOLVE_HEADER_uthash := uthash.h
+RESOLVE_HEADER_elfutils := elfutils/libdwfl.h
+RESOLVE_MISSING := $(foreach need,$(RESOLVE_NEEDS),$(if $(shell \
+	printf '\043include <$(RESOLVE_HEADER_$(need))>\n' | \
+	$(CC) $(CPPFLAGS) -E -x c -o /dev/null - 2>&1),$(need)))
+RESOLVE_LIBS := $(if $(RESOLVE_MISSING),,-lunwind-$(firstword \
+	$(subst -, ,$(MACHINE))) -ldw -lelf -ldl)
+
 sources = $(wildcard $(addprefix $1/,$(addsuffix .c,$2)))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$1,$2))
 # Each file for another libc, another CPU, or the other answer to HOOKS_PATCH.
@@ -54,7 +66,9 @@ SHIM_LEFT_OUT := $(if $(filter glibc,$(LIBC)),%_musl,%_glibc) \
 	$(if $(filter aarch64%,$(MACHINE)),%_x86_64 patch_all,%_aarch64) \
 	$(if $(filter 0,$(HOOKS_PATCH)),patch patch_% wrap_number,unpatched)
 SHIM_OBJECTS := $(call objects,shim,$(filter-out $(SHIM_LEFT_OUT),$(SHIM_LAYERS)))
-TOOL_OBJECTS := $(call objects,tools,$(TOOL_LAYERS)) \
+TOOL_LEFT_OUT := $(if $(RESOLVE_MISSING),demangle images symbols frames unwind \
+	sites,unresolved)
+TOOL_OBJECTS := $(call objects,tools,$(filter-out $(TOOL_LEFT_OUT),$(TOOL_LAYERS))) \
 	$(patsubst shim/%.c,$(BUILD)/tools/shim-%.o,$(call sources,shim,$(SHARED)))
 EXAMPLE_PARTS := common spread
 EXAMPLES := $(filter-out $(EXAMPLE_PARTS),\
@@ -70,7 +84,7 @@ $(BUILD)/libmmgate.so: $(SHIM_OBJECTS) $(BUILD)/shim/exports.map
 
 $(BUILD)/mmgate: $(TOOL_OBJECTS)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(RESOLVE_LIBS) -lm
 
 $(BUILD)/examples/%: $(BUILD)/examples/%.o \
 		$(EXAMPLE_PARTS:%=$(BUILD)/examples/%.o)
@@ -92,6 +106,9 @@ $(BUILD)/shim/%.o: shim/%.c Makefile
 $(BUILD)/tools/shim-%.o: shim/%.c Makefile
 	@echo "  CC    $< (tools)"; mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/tools/unresolved.o: override CPPFLAGS += \
+	-DRESOLVE_MISSING='"$(strip $(RESOLVE_MISSING))"'
 
 $(BUILD)/tools/%.o: tools/%.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)

@@ -257,7 +257,8 @@ struct record_sample {
 	uint64_t from;   /* address of the first byte of the copy */
 	uint64_t registers[RECORD_REGISTERS];
 	uint32_t bytes; /* of the copy; 0: `run` has taken it away */
-	uint32_t chain; /* 1 + place of its record_chain; 0: not unwound */
+	uint32_t chain; /* 1 + an eighth of where its record_chain lies among
+			 * the chains; 0: not unwound */
 	uint8_t end;    /* enum record_end */
 	uint8_t fill[23];
 };

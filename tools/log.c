@@ -24,6 +24,7 @@ struct log {
 	uint32_t stripes, ring_slots;
 	double ns_per_tick;
 	struct record_pair start;
+	struct record_stacks stacks;
 	struct log_process process;
 };
 
@@ -96,6 +97,48 @@ static bool fits(uint64_t at, uint64_t bytes, uint64_t before, uint64_t total)
 	       at % 8 == 0;
 }
 
+static bool check_pools(const struct record_stacks *s)
+{
+	const struct record_pool *every = &s->pool[POOL_EVERY];
+	const struct record_pool *slow = &s->pool[POOL_SLOW];
+
+	for (int i = 0; i < POOL_COUNT; i++)
+		if (s->pool[i].slots > LOG_MOST_SAMPLES ||
+		    s->pool[i].slots & (s->pool[i].slots - 1) ||
+		    s->pool[i].slots == 1)
+			return false;
+	return every->first == 0 && slow->first == every->slots;
+}
+
+/* Behind the rings, each behind the other. */
+static bool check_stacks(const struct record_header *h, uint64_t behind)
+{
+	const struct record_stacks *s = &h->stacks;
+	uint64_t count =
+		(uint64_t)s->pool[POOL_EVERY].slots + s->pool[POOL_SLOW].slots;
+	uint64_t modules = (uint64_t)s->module_slots * RECORD_MODULE_BYTES;
+	uint64_t samples = count * sizeof(struct record_sample);
+
+	if (s->module_slots == 0)
+		return count == 0;
+	if (s->module_bytes != RECORD_MODULE_BYTES ||
+	    s->sample_bytes != sizeof(struct record_sample) ||
+	    s->module_slots > LOG_MOST_MODULES ||
+	    !fits(s->modules_at, modules, behind, h->file_bytes))
+		return false;
+	behind = s->modules_at + modules;
+	if (!check_pools(s) ||
+	    !fits(s->samples_at, samples, behind, h->file_bytes))
+		return false;
+	if (count > 0 && (s->copy_bytes > LOG_MOST_COPIED ||
+			  !fits(s->copies_at, count * s->copy_bytes,
+				s->samples_at + samples, h->file_bytes)))
+		return false;
+	return s->chain_bytes == 0 ||
+	       fits(s->chains_at, s->chain_bytes, s->samples_at + samples,
+		    h->file_bytes);
+}
+
 static bool check_layout(const struct record_header *h, uint64_t size,
 			 char why[WHY_BYTES])
 {
@@ -116,6 +159,8 @@ static bool check_layout(const struct record_header *h, uint64_t size,
 	if (rings > 0 &&
 	    !fits(h->rings_at, rings, h->stripes_at + stripes, h->file_bytes))
 		return refuse(why, "is damaged: no room for its rings");
+	if (!check_stacks(h, h->rings_at + rings))
+		return refuse(why, "is damaged: no room for its stacks");
 	/* Unused parts are holes; they count in the size. */
 	if (size < h->file_bytes)
 		return refuse(why, "is truncated: %llu of %llu bytes",
@@ -233,6 +278,7 @@ static void take_header(struct log *log, const struct record_header *h)
 	log->stripes = h->stripes;
 	log->ring_slots = h->ring_slots;
 	log->ring_bytes = (uint64_t)h->ring_slots * sizeof(struct record_event);
+	log->stacks = h->stacks;
 	p->pid = h->pid;
 	p->ppid = h->ppid;
 	p->epoch = h->epoch;
@@ -516,6 +562,32 @@ const struct log_process *log_process(const struct log *log)
 	return &log->process;
 }
 
+const char *log_path(const struct log *log)
+{
+	return log->path;
+}
+
+const struct record_stacks *log_stacks(const struct log *log)
+{
+	return &log->stacks;
+}
+
+struct log_event log_convert(const struct log *log,
+			     const struct record_event *event)
+{
+	return (struct log_event){
+		.raw = *event,
+		.time_ns = time_ns(log, event->time),
+		.wait_ns = duration_ns(log, record_event_wait(event)),
+		.kernel_ns = duration_ns(log, record_event_kernel(event)),
+	};
+}
+
+uint64_t log_time_ns(const struct log *log, uint64_t ticks)
+{
+	return time_ns(log, ticks);
+}
+
 /* --- does it live --- */
 
 uint64_t log_pid_started(uint32_t pid)
@@ -635,12 +707,7 @@ struct conversion {
 static int convert(void *context, const struct record_event *event)
 {
 	const struct conversion *c = context;
-	struct log_event out = {
-		.raw = *event,
-		.time_ns = time_ns(c->log, event->time),
-		.wait_ns = duration_ns(c->log, record_event_wait(event)),
-		.kernel_ns = duration_ns(c->log, record_event_kernel(event)),
-	};
+	struct log_event out = log_convert(c->log, event);
 
 	return c->each(c->context, &out);
 }
@@ -668,8 +735,8 @@ static bool read_rings(struct log *log, struct source *source,
 	return sound;
 }
 
-static bool reopen(const struct log *log, struct source *source,
-		   char why[WHY_BYTES])
+bool log_reopen(const struct log *log, struct source *source,
+		char why[WHY_BYTES])
 {
 	const char *wrong = source_open(source, log->path);
 
@@ -708,7 +775,7 @@ int log_each_event(struct log *log,
 	struct source source;
 	int stop = -1;
 
-	if (reopen(log, &source, why)) {
+	if (log_reopen(log, &source, why)) {
 		stop = read_events(log, &source, &conversion, why);
 		source_close(&source);
 	}

@@ -16,6 +16,7 @@
 
 #include "hist.h"
 #include "record.h"
+#include "source.h"
 
 /* One op of one process, all stripes added up. */
 struct log_op {
@@ -81,6 +82,25 @@ int log_each_event(struct log *log,
 		   int (*each)(void *context, const struct log_event *event),
 		   void *context);
 void log_close(struct log *log);
+
+/* --- for samples.c --- */
+
+/* What no log of ours goes beyond. */
+enum {
+	LOG_MOST_SAMPLES = 1 << 16, /* of a pool */
+	LOG_MOST_MODULES = 1 << 20, /* slots of them */
+	LOG_MOST_COPIED = 1 << 16,  /* bytes of one stack */
+};
+
+/* Opens its file again, if it still is the same one; else false and why. */
+bool log_reopen(const struct log *log, struct source *source, char why[256]);
+const char *log_path(const struct log *log);
+/* As its header had it when it was opened: its places are checked, its counts
+ * are not. */
+const struct record_stacks *log_stacks(const struct log *log);
+struct log_event log_convert(const struct log *log,
+			     const struct record_event *event);
+uint64_t log_time_ns(const struct log *log, uint64_t ticks);
 
 /* "reentry", "timeout", "long". */
 const char *log_bypass_name(unsigned reason);

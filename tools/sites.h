@@ -4,9 +4,9 @@
  *
  * The library copies the stacks of a sample of calls (MMGATE_STACKS); here
  * they are call chains with names, and their figures are added up.  A site is
- * the first frame of the program in a chain: not of libc, of the loader, of an
- * allocator, or of a language's runtime below them.  `via` is the function that
- * the program called there, if it was not the wrapped one itself.
+ * the first frame of the program in a chain: not of libc, the loader, an
+ * allocator, or a language's library.  `via` is the function of those, called
+ * from there, that led to the call: malloc, free, pthread_create, dlopen.
  *
  * Figures are estimates of the whole run: each sample stands for `weight`
  * calls.  With stacks=slow:D alone they are of the slow calls only.
@@ -18,30 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frames.h"
+#include "images.h"
 #include "log.h"
-#include "symbols.h"
-
-/* Whose code a frame is. */
-enum sites_owner {
-	OWNER_PROGRAM, /* the executable and its libraries, JIT code too */
-	OWNER_LIBC,
-	OWNER_LOADER,
-	OWNER_ALLOCATOR,
-	OWNER_KERNEL, /* the vDSO, a signal's frame */
-};
-
-struct sites_frame {
-	const char *function; /* NULL: not known */
-	const char *source;   /* "file.c"; NULL: not known */
-	unsigned line;
-	/* Base name of the file, or "[jit]", "[unknown]"; never NULL. */
-	const char *module;
-	uint64_t offset; /* in the file; of [jit] the address */
-	uint64_t pc;
-	enum sites_owner owner;
-	bool inlined; /* into the next frame */
-	bool guessed; /* found without unwind tables, as all behind it */
-};
 
 /* A call chain, one for each that is different. */
 struct sites_stack {
@@ -82,6 +61,7 @@ struct sites_sample {
 	double weight;          /* calls that it stands for */
 	bool slow;              /* sampled as a slow one */
 	size_t stack;           /* an index of sites.stacks */
+	uint32_t id;            /* what its event has as `stack` */
 };
 
 struct sites {
@@ -101,9 +81,10 @@ struct sites {
 			      * recorded (--stacks off)" ... */
 };
 
-/* Reads the log's samples.  `symbols` serves any number of logs and must
- * outlive them.  Never NULL. */
-struct sites *sites_open(struct log *log, struct symbols *symbols);
+/* Reads the log's samples.  `images` (images_new(), in the end
+ * images_free(images, symbols_free)) serves any number of logs, and they end
+ * before it.  Never NULL. */
+struct sites *sites_open(struct log *log, struct images *images);
 void sites_close(struct sites *sites);
 
 /* The rows of another grouping, worst first, *count of them; to be given to
@@ -122,8 +103,5 @@ const struct sites_stack *sites_stack_of(const struct sites *sites,
 size_t sites_frames_at(struct sites *sites, uint64_t pc, uint64_t time_ns,
 		       bool is_return,
 		       const struct sites_frame *const **frames);
-
-/* "module!function (file:line)", "module!function", "module+0x1234". */
-char *sites_frame_name(const struct sites_frame *frame);
 
 #endif

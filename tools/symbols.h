@@ -2,11 +2,9 @@
 /*
  * symbols: the names of code: functions, inlined ones too, and source lines.
  *
- * A file is known by its path and by what shows that it still is the one that
- * was mapped (build-id, or inode and times); when it was deleted or replaced
- * nothing in it is named.  Separate debug files are found where debuggers look
- * for them.  Files are opened when they are first asked about and names are
- * cached; all strings live as long as the `symbols`.
+ * Separate debug files are found where debuggers look for them, on this machine
+ * (no server is asked).  What was deleted or replaced has no names.  Strings
+ * live as long as their file.
  *
  * In a build without elfutils no code has a name; it still has its module and
  * offset.
@@ -18,15 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct symbols;
-
-/* What was mapped. */
-struct symbols_identity {
-	const char *path;
-	const uint8_t *build_id; /* build_id_bytes 0: not known, then by the */
-	size_t build_id_bytes;   /* rest; all 0: anything of that path */
-	uint64_t inode, size, mtime_ns;
-};
+#include "images.h"
 
 struct symbols_file; /* one file, as it was when it was mapped */
 
@@ -36,22 +26,15 @@ struct symbols_name {
 	const char *source;   /* base name; NULL: not known */
 	unsigned line;        /* of the call or the instruction; 0: not known */
 	bool inlined;         /* into the next one */
-	bool exported;        /* by the dynamic symbol table alone: a static
-			       * function in front of it may be meant */
 };
-
-struct symbols *symbols_new(void);
-void symbols_free(struct symbols *symbols);
 
 /* NULL, or what this build lacks, for people. */
 const char *symbols_missing(void);
 
-/* The file of this identity, the same one each time.  Never NULL. */
-struct symbols_file *symbols_file(struct symbols *symbols,
-				  const struct symbols_identity *identity);
-
-/* The base name of its path, cleaned for a terminal. */
-const char *symbols_module(const struct symbols_file *file);
+/* The names in an entry's file, which is opened for them when first asked.
+ * Never NULL; images_free() with symbols_free() frees it. */
+struct symbols_file *symbols_file(struct images_entry *entry);
+void symbols_free(struct symbols_file *file);
 
 /* NULL, or why it has no names: "was deleted", "was replaced", "has no
  * symbols" ... */
