@@ -18,7 +18,8 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
-	log_dir image samples demangle images symbols frames unwind sites unresolved \
+	log_dir image samples demangle images symbols frames unwind sites \
+	chains unresolved \
 	report report_json report_text stats rundir launch rewrite \
 	preflight probe_calls probe \
 	cmd_run cmd_report cmd_export cmd_doctor main
@@ -53,9 +54,9 @@ RESOLVE_NEEDS := libunwind uthash elfutils
 RESOLVE_HEADER_libunwind := libunwind.h
 RESOLVE_HEADER_uthash := uthash.h
 RESOLVE_HEADER_elfutils := elfutils/libdwfl.h
-RESOLVE_MISSING := $(foreach need,$(RESOLVE_NEEDS),$(if $(shell \
+RESOLVE_MISSING := $(strip $(foreach need,$(RESOLVE_NEEDS),$(if $(shell \
 	printf '\043include <$(RESOLVE_HEADER_$(need))>\n' | \
-	$(CC) $(CPPFLAGS) -E -x c -o /dev/null - 2>&1),$(need)))
+	$(CC) -E -x c -o /dev/null - 2>&1),$(need))))
 RESOLVE_LIBS := $(if $(RESOLVE_MISSING),,-lunwind-$(firstword \
 	$(subst -, ,$(MACHINE))) -ldw -lelf -ldl)
 
@@ -67,7 +68,7 @@ SHIM_LEFT_OUT := $(if $(filter glibc,$(LIBC)),%_musl,%_glibc) \
 	$(if $(filter 0,$(HOOKS_PATCH)),patch patch_% wrap_number,unpatched)
 SHIM_OBJECTS := $(call objects,shim,$(filter-out $(SHIM_LEFT_OUT),$(SHIM_LAYERS)))
 TOOL_LEFT_OUT := $(if $(RESOLVE_MISSING),demangle images symbols frames unwind \
-	sites,unresolved)
+	sites chains,unresolved)
 TOOL_OBJECTS := $(call objects,tools,$(filter-out $(TOOL_LEFT_OUT),$(TOOL_LAYERS))) \
 	$(patsubst shim/%.c,$(BUILD)/tools/shim-%.o,$(call sources,shim,$(SHARED)))
 EXAMPLE_PARTS := common spread
@@ -108,7 +109,7 @@ $(BUILD)/tools/shim-%.o: shim/%.c Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/tools/unresolved.o: override CPPFLAGS += \
-	-DRESOLVE_MISSING='"$(strip $(RESOLVE_MISSING))"'
+	-DRESOLVE_MISSING='"$(RESOLVE_MISSING)"'
 
 $(BUILD)/tools/%.o: tools/%.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)

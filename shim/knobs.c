@@ -628,6 +628,11 @@ const struct knob *knob_at(size_t i)
 	return &knobs_table[i];
 }
 
+const char *knob_of_run(const struct knob *knob)
+{
+	return knob->parse == parse_stacks ? "every:64,slow:1ms" : NULL;
+}
+
 void knobs_init(struct knobs *knobs)
 {
 	*knobs = (struct knobs){0};

@@ -77,6 +77,9 @@ struct knob {
 size_t knob_count(void);
 const struct knob *knob_at(size_t i);
 
+/* The default of `mmgate run`, where it has one of its own; else NULL. */
+const char *knob_of_run(const struct knob *knob);
+
 /* All defaults. */
 void knobs_init(struct knobs *knobs);
 

@@ -17,6 +17,7 @@
 #include "rundir.h"
 #include "stats.h"
 #include "units.h"
+#include "unwind.h"
 
 #define DEFAULT_DIR "mmgate.out"
 
@@ -33,7 +34,7 @@ static const struct option own_options[] = {
 
 struct run {
 	struct opts_settings settings;
-	bool quiet, dry_run, force;
+	bool quiet, dry_run, force, keep_raw;
 	struct preflight preflight;
 	struct rundir dir;
 	struct launch launch;
@@ -53,8 +54,8 @@ static void take_option(struct run *run, int option)
 		run->force = true;
 		break;
 	case OPT_KEEP_RAW:
-		die(EXIT_USAGE, "run: --keep-raw: not in this version, which "
-				"copies no stacks");
+		run->keep_raw = true;
+		break;
 	case OPT_HELP:
 		opts_print_help(&cmd_run);
 		finish_stdout();
@@ -77,6 +78,8 @@ static char **parse(struct run *run, int argc, char **argv)
 		take_option(run, option);
 	free(longs);
 	free(shorts);
+	if (!unwind_missing())
+		opts_settings_of_run(&run->settings);
 	if (argv[optind] == NULL)
 		die(EXIT_USAGE, "run: which command? mmgate run [options] -- "
 				"CMD ARG...");
@@ -208,7 +211,7 @@ static void finish(struct run *run)
 	info->tlb_shootdowns = stats_tlb_shootdowns() - info->tlb_shootdowns;
 	stats_take_usage(info, &run->launch.usage);
 	rundir_finish(&run->dir, info);
-	rundir_trim(&run->dir);
+	rundir_trim(&run->dir, run->keep_raw);
 }
 
 /* --- the summary, on stderr --- */
@@ -529,6 +532,10 @@ const struct command cmd_run = {
 		"nothing\n"
 		"  --force               run CMD even if it cannot be "
 		"instrumented\n"
+		"  --keep-raw            leave the copies of stacks in the "
+		"logs: memory of the\n"
+		"                        program, which is else replaced by "
+		"addresses in the end\n"
 		"  --help                this text\n"
 		"\n"
 		"Settings; an option goes before its variable:\n" OPTS_SETTINGS

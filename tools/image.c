@@ -29,12 +29,6 @@ struct image {
 	unsigned count;
 };
 
-const void *image_bytes(const struct image *image, size_t *size)
-{
-	*size = image->size;
-	return image->bytes;
-}
-
 /* --- what it is --- */
 
 static bool fits(const struct image *image, uint64_t at, uint64_t size)
@@ -90,22 +84,35 @@ static size_t find_build_id(const char *at, size_t size, const char **id)
 	return 0;
 }
 
-static bool has_build_id(const struct image *image, const uint8_t *id,
-			 size_t size)
+uint32_t image_build_id(const struct image *image, uint8_t id[32])
 {
 	const char *found;
+	size_t size;
 	unsigned i;
 
 	for (i = 0; i < image->count; i++) {
 		const Elf64_Phdr *s = &image->segments[i];
 
-		if (s->p_type == PT_NOTE &&
-		    fits(image, s->p_offset, s->p_filesz) &&
-		    find_build_id(image->bytes + s->p_offset, s->p_filesz,
-				  &found) == size)
-			return memcmp(found, id, size) == 0;
+		if (s->p_type != PT_NOTE ||
+		    !fits(image, s->p_offset, s->p_filesz))
+			continue;
+		size = find_build_id(image->bytes + s->p_offset, s->p_filesz,
+				     &found);
+		if (size == 0 || size > 32)
+			continue;
+		memcpy(id, found, size);
+		return (uint32_t)size;
 	}
-	return false;
+	return 0;
+}
+
+static bool has_build_id(const struct image *image, const uint8_t *id,
+			 size_t size)
+{
+	uint8_t found[32];
+
+	return image_build_id(image, found) == size &&
+	       memcmp(found, id, size) == 0;
 }
 
 static bool is_same_file(const struct stat *st,
@@ -187,7 +194,9 @@ static struct image *open_file(const struct image_identity *identity,
 	int fd;
 
 	*why = "has no known path";
-	if (identity->path[0] != '/')
+	/* As the loader was told: good for something if it is the one. */
+	if (*identity->path != '/' &&
+	    (!*identity->path || identity->build_id_bytes == 0))
 		return NULL;
 	fd = open(identity->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {

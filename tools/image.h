@@ -30,6 +30,9 @@ struct image *image_open(const struct image_identity *identity,
 			 const char **why);
 void image_close(struct image *image);
 
+/* Its build-id, at most 32 bytes of it; 0: it has none. */
+uint32_t image_build_id(const struct image *image, uint8_t id[32]);
+
 /* The address that the byte at `offset` of the file is linked to, in a segment
  * of code; false: there is none. */
 bool image_address(const struct image *image, uint64_t offset,
@@ -45,8 +48,5 @@ struct image_frames {
 	uint64_t header, table, count;
 };
 bool image_frames(const struct image *image, struct image_frames *frames);
-
-/* The file's bytes. */
-const void *image_bytes(const struct image *image, size_t *size);
 
 #endif

@@ -572,6 +572,17 @@ const struct record_stacks *log_stacks(const struct log *log)
 	return &log->stacks;
 }
 
+uint32_t log_samples(const struct log *log)
+{
+	return log->stacks.pool[POOL_EVERY].slots +
+	       log->stacks.pool[POOL_SLOW].slots;
+}
+
+bool log_is(const struct log *log, dev_t device, ino_t inode)
+{
+	return log->device == device && log->inode == inode;
+}
+
 struct log_event log_convert(const struct log *log,
 			     const struct record_event *event)
 {
@@ -742,7 +753,7 @@ bool log_reopen(const struct log *log, struct source *source,
 
 	if (wrong)
 		return refuse(why, "%s", wrong);
-	if (source->device == log->device && source->inode == log->inode)
+	if (log_is(log, source->device, source->inode))
 		return true;
 	source_close(source);
 	return refuse(why, "was replaced while it was read");

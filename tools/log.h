@@ -98,6 +98,10 @@ const char *log_path(const struct log *log);
 /* As its header had it when it was opened: its places are checked, its counts
  * are not. */
 const struct record_stacks *log_stacks(const struct log *log);
+/* Places for samples in it. */
+uint32_t log_samples(const struct log *log);
+/* Is it this file? */
+bool log_is(const struct log *log, dev_t device, ino_t inode);
 struct log_event log_convert(const struct log *log,
 			     const struct record_event *event);
 uint64_t log_time_ns(const struct log *log, uint64_t ticks);

@@ -50,6 +50,7 @@ static void print_wrapped(const char *text)
 
 static void print_knob(const struct knob *knob)
 {
+	const char *of_run = knob_of_run(knob);
 	char left[HELP_COLUMN * 2];
 	char *right;
 
@@ -59,8 +60,10 @@ static void print_knob(const struct knob *knob)
 	right = xasprintf("%s (%s)", knob->help, knob->variable);
 	print_wrapped(right);
 	free(right);
-	right = xasprintf("= %s; default: %s", knob->values,
-			  knob->initial != NULL ? knob->initial : "unset");
+	right = xasprintf("= %s; default: %s%s%s", knob->values,
+			  knob->initial != NULL ? knob->initial : "unset",
+			  of_run != NULL ? "; of run: " : "",
+			  of_run != NULL ? of_run : "");
 	printf("%*s", HELP_COLUMN, "");
 	print_wrapped(right);
 	free(right);
@@ -360,4 +363,14 @@ void opts_settings_option(struct opts_settings *settings, size_t knob,
 	if (opts_settings_set(settings, knob, value, OPTS_OPTION, &complaint) !=
 	    0)
 		die(EXIT_USAGE, "%s", line);
+}
+
+void opts_settings_of_run(struct opts_settings *settings)
+{
+	for (size_t i = 0; i < knob_count(); i++) {
+		const char *value = knob_of_run(knob_at(i));
+
+		if (value != NULL && settings->given[i].value == NULL)
+			opts_settings_option(settings, i, value);
+	}
 }

@@ -74,6 +74,9 @@ int opts_settings_set(struct opts_settings *settings, size_t knob,
 int opts_settings_inherit(struct opts_settings *settings, const char *variable,
 			  struct text *complaint);
 
+/* Where nothing was given, the defaults that `run` has of its own. */
+void opts_settings_of_run(struct opts_settings *settings);
+
 /* All of the environment, and one option's value, or die. */
 void opts_settings_environment(struct opts_settings *settings);
 void opts_settings_option(struct opts_settings *settings, size_t knob,

@@ -17,8 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chains.h"
 #include "die.h"
 #include "log.h"
+#include "symbols.h"
 
 enum { PAGE = 4096 };
 
@@ -660,13 +662,36 @@ static void punch_zeros(int file, off_t size)
 	punch(file, kept, size / PAGE * PAGE);
 }
 
+struct trim {
+	const char *path;      /* of the directory */
+	struct images *images; /* NULL: copies of stacks stay */
+};
+
+/* A log that cannot be read keeps what it has. */
+static void write_chains(const struct trim *trim, const char *name, int file,
+			 const struct stat *st)
+{
+	char *path = xasprintf("%s/%s", trim->path, name), why[256];
+	struct log *log = log_open(path, why);
+	int error = 0;
+
+	if (log != NULL && log_is(log, st->st_dev, st->st_ino))
+		error = chains_write(log, file, trim->images);
+	if (error != 0)
+		warn("%s: its copies of stacks could not all be replaced: %s",
+		     path, strerror(error));
+	if (log != NULL)
+		log_close(log);
+	free(path);
+}
+
 static bool trim_log(int fd, const char *name, void *context)
 {
+	const struct trim *trim = context;
 	struct record_header h;
 	struct stat st;
 	int file;
 
-	(void)context;
 	if (!is_own_file(fd, name) || !ends_in(name, RECORD_SUFFIX))
 		return true;
 	file = openat(fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -675,17 +700,26 @@ static bool trim_log(int fd, const char *name, void *context)
 	if (fstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
 	    st.st_uid == geteuid() &&
 	    pread(file, &h, sizeof(h), 0) == sizeof(h) &&
-	    h.magic == RECORD_MAGIC && is_gone(&h) && is_unused(file))
+	    h.magic == RECORD_MAGIC && is_gone(&h) && is_unused(file)) {
+		if (trim->images != NULL) {
+			/* A lease would be in the way of our own reading. */
+			fcntl(file, F_SETLEASE, F_UNLCK);
+			write_chains(trim, name, file, &st);
+		}
 		punch_zeros(file, st.st_size);
+	}
 	close(file);
 	return true;
 }
 
-void rundir_trim(const struct rundir *dir)
+void rundir_trim(const struct rundir *dir, bool keep_raw)
 {
 	/* Somebody who opens a log right now breaks our lease: SIGIO. */
 	void (*action)(int) = signal(SIGIO, SIG_IGN);
+	struct trim trim = {dir->path, keep_raw ? NULL : images_new()};
 
-	each_name(dir->fd, trim_log, NULL);
+	each_name(dir->fd, trim_log, &trim);
+	if (trim.images != NULL)
+		images_free(trim.images, symbols_free);
 	signal(SIGIO, action);
 }

@@ -62,8 +62,9 @@ const char *rundir_trouble(const struct rundir *dir);
 /* Number of logs in it; with `pid`, of that process. */
 size_t rundir_logs(const struct rundir *dir, pid_t pid);
 
-/* Gives back the parts of logs that hold only zeros.  Logs that anybody has
- * open or mapped, or whose process lives, are left alone. */
-void rundir_trim(const struct rundir *dir);
+/* Replaces copies of stacks by call chains, unless `keep_raw`, and gives back
+ * the parts of logs that hold only zeros.  Logs that anybody has open or
+ * mapped, or whose process lives, are left alone. */
+void rundir_trim(const struct rundir *dir, bool keep_raw);
 
 #endif

@@ -537,9 +537,7 @@ static const char *why_none(const struct log *log)
 		    sizeof(stacks));
 	if (!strcmp(stacks, "off") || !*stacks)
 		return "no stacks were recorded (--stacks off)";
-	if (log_stacks(log)->pool[POOL_EVERY].slots +
-		    log_stacks(log)->pool[POOL_SLOW].slots ==
-	    0)
+	if (log_samples(log) == 0)
 		return "its log has no room for stacks (--log-size)";
 	return "no call was sampled";
 }

@@ -21,6 +21,7 @@
 #include "frames.h"
 #include "images.h"
 #include "log.h"
+#include "symbols.h"
 
 /* A call chain, one for each that is different. */
 struct sites_stack {
