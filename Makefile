@@ -20,7 +20,7 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
 	log_dir image samples demangle images symbols frames unwind sites \
 	chains unresolved \
-	report report_json report_text stats rundir launch rewrite \
+	report report_sites report_json report_text stats rundir launch rewrite \
 	preflight probe_calls probe \
 	cmd_run cmd_report cmd_export cmd_doctor main
 # What tools/ may use of shim/.

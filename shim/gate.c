@@ -460,7 +460,6 @@ struct measured {
 	long result;
 	uint64_t wait, kernel;
 	uint32_t weight;
-	uint32_t stack;
 	enum record_kind kind;
 };
 
@@ -497,7 +496,7 @@ count_between(struct thread *t, struct record_stripe *stripe, uint64_t asked)
 static always_inline void describe(struct record_event *e,
 				   const struct thread *t,
 				   const struct gate_span *span,
-				   const struct measured *m)
+				   const struct measured *m, uint32_t stack)
 {
 	e->time = span->asked;
 	e->addr = span->addr;
@@ -514,46 +513,32 @@ static always_inline void describe(struct record_event *e,
 	e->fd = span->fd;
 	e->tid = t->tid;
 	e->weight = m->weight;
-	e->stack = m->stack;
+	e->stack = stack;
 	e->kind = (uint8_t)m->kind;
 	e->op = (uint8_t)span->op;
 	e->outcome = span->outcome;
 	e->layer = (uint8_t)class_of(e->caller);
 }
 
-static never_inline void write_event(struct thread *t,
-				     const struct gate_span *span,
-				     const struct measured *m)
+static always_inline void write_to_ring(struct thread *t,
+					const struct gate_span *span,
+					const struct measured *m,
+					uint32_t stack)
 {
 	uint64_t number;
 	struct record_event *e = log_claim(t->stripe, &number);
 
 	if (e == NULL)
 		return;
-	describe(e, t, span, m);
+	describe(e, t, span, m, stack);
 	log_seal(e, number);
 }
 
-/* With stacks: what the call means for them, and a copy if it is picked. */
-static never_inline void sample(struct thread *t, const struct gate_span *span,
-				struct measured *m)
+static never_inline void write_event(struct thread *t,
+				     const struct gate_span *span,
+				     const struct measured *m)
 {
-	uint64_t now = t->left;
-	struct record_sample *s;
-	uint32_t weight;
-
-	if (span->op == OP_MMAP && !sys_failed(m->result))
-		stack_mapped(
-			(uint64_t)m->result, span->length, span->flags,
-			is_in(&config.callers.libc, (uintptr_t)span->caller));
-	else if (span->op == OP_MUNMAP && m->result == 0)
-		stack_unmapped(span->addr, span->length, now);
-	s = stack_pick(m->wait + m->kernel, now, &weight);
-	if (s == NULL)
-		return;
-	describe(&s->event, t, span, m);
-	s->event.weight = weight;
-	m->stack = stack_copy(s, span + 1, span->caller);
+	write_to_ring(t, span, m, 0);
 }
 
 /* Number of calls that this one stands for, 0: no event.  Intervals are random
@@ -577,12 +562,34 @@ static always_inline uint32_t weigh(struct thread *t, const struct measured *m,
 	}
 }
 
-static never_inline uint32_t weigh_and_sample(struct thread *t,
-					      const struct gate_span *span,
-					      struct measured *m)
+/* What the call means for whose stack is where, and for code that goes. */
+static void follow_mappings(const struct gate_span *span, long result,
+			    uint64_t now)
 {
-	sample(t, span, m);
-	return weigh(t, m, config.events & ~WITH_STACKS);
+	if (span->op == OP_MMAP && !sys_failed(result))
+		stack_mapped((uint64_t)result, span->length, span->flags,
+			     class_of((uintptr_t)span->caller) == CALLER_LIBC);
+	else if (span->op == OP_MUNMAP && result == 0)
+		stack_unmapped(span->addr, span->length, now);
+}
+
+/* With stacks: one may be copied, and the event has its number. */
+static never_inline void write_with_stack(struct thread *t,
+					  const struct gate_span *span,
+					  struct measured *m)
+{
+	struct record_sample *s;
+	uint32_t stack = 0;
+
+	follow_mappings(span, m->result, t->left);
+	s = stack_pick(m->wait + m->kernel, t->left, &m->weight);
+	if (s != NULL) {
+		describe(&s->event, t, span, m, 0);
+		stack = stack_copy(s, span + 1, span->caller);
+	}
+	m->weight = weigh(t, m, config.events & ~WITH_STACKS);
+	if (m->weight != 0)
+		write_to_ring(t, span, m, stack);
 }
 
 static never_inline void note_opening(uint64_t wait)
@@ -632,8 +639,11 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 		     span->fd >= 0 && !sys_failed(result)))
 		modules_mapped(span->fd, (uint64_t)result, span->length,
 			       span->offset, left);
-	m.weight = config.events & WITH_STACKS ? weigh_and_sample(t, span, &m)
-					       : weigh(t, &m, config.events);
+	if (unlikely(config.events & WITH_STACKS)) {
+		write_with_stack(t, span, &m);
+		return;
+	}
+	m.weight = weigh(t, &m, config.events);
 	if (m.weight != 0)
 		write_event(t, span, &m);
 }

@@ -42,8 +42,7 @@ struct pool {
 	uint64_t head;
 	/* Every spread-th candidate only is picked; a power of two. */
 	uint32_t spread;
-	uint32_t in_window, in_second;
-	uint64_t window, second; /* ticks: when they began */
+	uint32_t in_window;
 	uint8_t state[MOST_SLOTS];
 };
 
@@ -57,6 +56,8 @@ static struct {
 	char *samples, *copies; /* NULL: the log has none */
 	uint64_t copy_bytes;
 	struct pool pools[POOL_COUNT];
+	uint64_t window, second; /* ticks: when they began */
+	uint32_t in_second;
 	uint8_t sample_pages[POOL_COUNT * MOST_SLOTS / SAMPLES_A_PAGE];
 } self;
 
@@ -288,36 +289,60 @@ static uint32_t slow_weight(struct thread *t, uint64_t now)
 	return next_random(t, now) % spread == 0 ? spread : 0;
 }
 
-static void begin_window(struct pool *pool, uint64_t now, uint32_t spread)
+static void begin_window(uint64_t now)
 {
-	store(&pool->spread, spread);
-	store(&pool->in_window, 0);
-	store64(&pool->window, now);
+	for (int i = 0; i < POOL_COUNT; i++)
+		store(&self.pools[i].in_window, 0);
+	store64(&self.window, now);
 }
 
-/* Counts a copy, and makes picks rarer or more frequent by how many there are.
- * False: one more would be too many.  Threads may do so at the same time; what
- * that miscounts does not matter. */
+/* Too many: picks of the pool that has most of them get rarer. */
+static void spread_out(uint64_t now)
+{
+	struct pool *every = &self.pools[POOL_EVERY];
+	struct pool *slow = &self.pools[POOL_SLOW];
+	struct pool *pool = load(&every->in_window) >= load(&slow->in_window)
+				    ? every
+				    : slow;
+
+	if (load(&pool->spread) < MOST_SPREAD)
+		store(&pool->spread, load(&pool->spread) * 2);
+	begin_window(now);
+}
+
+/* Few in a whole window: they get more frequent again. */
+static void draw_in(uint64_t now)
+{
+	for (int i = 0; i < POOL_COUNT; i++) {
+		struct pool *pool = &self.pools[i];
+
+		if (load(&pool->in_window) < A_WINDOW / 4 &&
+		    load(&pool->spread) > 1)
+			store(&pool->spread, load(&pool->spread) / 2);
+	}
+	begin_window(now);
+}
+
+/* Counts a copy of the pool.  False: one more would be too many.  Threads may
+ * do so at the same time; what that miscounts does not matter. */
 static bool keep_rate(struct pool *pool, uint64_t now)
 {
 	uint64_t second = load64(&self.second_ticks);
-	uint32_t spread = load(&pool->spread);
 
-	if (now - load64(&pool->second) >= second) {
-		store64(&pool->second, now);
-		store(&pool->in_second, 0);
+	if (now - load64(&self.second) >= second) {
+		store64(&self.second, now);
+		store(&self.in_second, 0);
 	}
-	if (now - load64(&pool->window) >= second / WINDOWS)
-		begin_window(pool, now,
-			     load(&pool->in_window) < A_WINDOW / 4 && spread > 1
-				     ? spread / 2
-				     : spread);
-	else if (load(&pool->in_window) >= A_WINDOW && spread < MOST_SPREAD)
-		begin_window(pool, now, spread * 2);
-	if (load(&pool->in_second) >= A_SECOND / POOL_COUNT)
+	if (now - load64(&self.window) >= second / WINDOWS)
+		draw_in(now);
+	else if (load(&self.pools[POOL_EVERY].in_window) +
+			 load(&self.pools[POOL_SLOW].in_window) >=
+		 A_WINDOW)
+		spread_out(now);
+	if (load(&self.in_second) >= A_SECOND)
 		return false;
 	store(&pool->in_window, load(&pool->in_window) + 1);
-	store(&pool->in_second, load(&pool->in_second) + 1);
+	store(&self.in_second, load(&self.in_second) + 1);
 	return true;
 }
 
@@ -365,7 +390,7 @@ static struct record_sample *take(int kind, uint64_t now)
 	uint64_t number;
 	uint32_t slot;
 
-	if (pool->slots == 0 || !keep_rate(pool, now)) {
+	if (pool->slots == 0) {
 		lose(kind);
 		return NULL;
 	}
@@ -375,7 +400,8 @@ static struct record_sample *take(int kind, uint64_t now)
 	    ((UINT64_C(1) << record_pool_thin(number + 1, pool->slots)) - 1))
 		return NULL;
 	slot = record_pool_slot(number, pool->slots);
-	if (!claim(pool, slot) || !fill_sample(pool->first + slot)) {
+	if (!keep_rate(pool, now) || !claim(pool, slot) ||
+	    !fill_sample(pool->first + slot)) {
 		lose(kind);
 		return NULL;
 	}

@@ -23,15 +23,12 @@ static const struct view formats[] = {
 	{NULL, NULL},
 };
 
-/* By call is what both formats show so far. */
-static const char *const groupings[] = {"call", "site",    "thread",
-					"size", "library", NULL};
-
 struct request {
 	const char *directory;
 	const char *process;
 	const char *output;
 	const struct view *format;
+	enum sites_by by;
 };
 
 enum {
@@ -73,17 +70,18 @@ static const struct view *find_format(const char *name)
 	return f;
 }
 
-static void check_grouping(const char *name)
+static enum sites_by find_grouping(const char *name)
 {
-	size_t i;
+	int by = 0;
 
-	for (i = 0; groupings[i]; i++)
-		if (!strcmp(groupings[i], name))
-			break;
-	if (!groupings[i])
-		die(EXIT_USAGE, "report: --by %s: accepted is call", name);
-	if (i > 0)
-		die(EXIT_USAGE, "report: --by %s: not in this version", name);
+	while (by < BY_COUNT && strcmp(report_by_name(by), name) != 0)
+		by++;
+	if (by == BY_COUNT)
+		die(EXIT_USAGE,
+		    "report: --by %s: accepted are call, site, thread, size "
+		    "and library",
+		    name);
+	return by;
 }
 
 _Noreturn static void refuse_for_now(int option)
@@ -99,7 +97,7 @@ static void take_option(struct request *r, int option)
 {
 	switch (option) {
 	case OPT_BY:
-		check_grouping(optarg);
+		r->by = find_grouping(optarg);
 		break;
 	case OPT_PROCESS:
 		r->process = optarg;
@@ -146,10 +144,13 @@ static void select_processes(struct report *report, const char *wanted)
 
 	report->processes =
 		xcalloc(report->dir->count, sizeof(*report->processes));
+	report->logs = xcalloc(report->dir->count, sizeof(*report->logs));
 	for (i = 0; i < report->dir->count; i++) {
 		p = log_process(report->dir->logs[i]);
-		if (is_wanted(p, wanted))
-			report->processes[report->count++] = p;
+		if (!is_wanted(p, wanted))
+			continue;
+		report->logs[report->count] = report->dir->logs[i];
+		report->processes[report->count++] = p;
 	}
 	if (report->count == 0 && report->dir->count > 0)
 		die(EXIT_FAILED,
@@ -163,7 +164,7 @@ static int run(int argc, char **argv)
 {
 	struct request r = parse(argc, argv);
 	struct log_dir *dir = log_dir_open(r.directory);
-	struct report report = {.dir = dir};
+	struct report report = {.dir = dir, .images = images_new(), .by = r.by};
 	int status = dir->broken > 0 ? EXIT_FAILED : EXIT_DONE;
 	FILE *out;
 
@@ -171,7 +172,9 @@ static int run(int argc, char **argv)
 	out = output_open(r.output);
 	r.format->write(&report, out);
 	output_close(out, r.output);
+	images_free(report.images, symbols_free);
 	free(report.processes);
+	free(report.logs);
 	log_dir_close(dir);
 	return status;
 }
@@ -179,13 +182,17 @@ static int run(int argc, char **argv)
 const struct command cmd_report = {
 	.name = "report",
 	.summary = "says where the time of a run went",
-	.synopsis = "report [DIR] [--process NAME] [--format text|json] "
-		    "[-o FILE]",
+	.synopsis = "report [DIR] [--by call|site|thread|size|library] "
+		    "[--process NAME] [--format text|json] [-o FILE]",
 	.help = "Reads the logs in DIR (default " OUTPUT_DIRECTORY "), worst "
 		"process and worst call first.\n"
 		"DIR may be in use: the figures are those of the moment.\n"
 		"\n"
-		"  --by call           the rows: one per kind of call\n"
+		"  --by call           the rows: one per kind of call; or per "
+		"site (place in the\n"
+		"                      program), thread, size or library, "
+		"estimated from the calls\n"
+		"                      that were recorded with their stack\n"
 		"  --process NAME      only processes whose image name matches "
 		"the pattern NAME\n"
 		"                      (* and ?), or whose number it is\n"

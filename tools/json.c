@@ -110,6 +110,12 @@ void json_round(struct json *j, const char *key, double value)
 	json_i64(j, key, positive ? llround(fmin(value, 0x1p62)) : 0);
 }
 
+void json_null(struct json *j, const char *key)
+{
+	begin(j, key);
+	fputs("null", j->out);
+}
+
 void json_bool(struct json *j, const char *key, bool value)
 {
 	begin(j, key);

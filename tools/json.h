@@ -41,6 +41,7 @@ void json_i64(struct json *j, const char *key, int64_t value);
 void json_hex(struct json *j, const char *key, uint64_t value);
 /* Rounded to an integer; 0 for what is negative or no number. */
 void json_round(struct json *j, const char *key, double value);
+void json_null(struct json *j, const char *key);
 void json_bool(struct json *j, const char *key, bool value);
 
 #endif

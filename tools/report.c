@@ -35,3 +35,14 @@ double report_cost(const struct log_process *p)
 		cost += report_op_cost(&p->op[i]);
 	return cost;
 }
+
+const char *report_by_name(enum sites_by by)
+{
+	static const char *const names[BY_COUNT] = {
+		[BY_CALL] = "call",       [BY_SITE] = "site",
+		[BY_THREAD] = "thread",   [BY_SIZE] = "size",
+		[BY_LIBRARY] = "library",
+	};
+
+	return names[by];
+}

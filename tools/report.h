@@ -11,12 +11,17 @@
 #include <stdio.h>
 
 #include "log.h"
+#include "sites.h"
 
 struct report {
 	const struct log_dir *dir;
-	/* The selected processes by start time; they belong to `dir`. */
+	/* The selected processes by start time, and their logs; they belong to
+	 * `dir`. */
 	const struct log_process **processes;
 	size_t count;
+	struct log **logs;
+	struct images *images;
+	enum sites_by by; /* what the rows are */
 };
 
 uint64_t report_calls(const struct log_process *p);
@@ -24,6 +29,9 @@ uint64_t report_bypassed(const struct log_op *op);
 /* Time that the op's, the process's calls took: waiting and in the kernel. */
 double report_op_cost(const struct log_op *op);
 double report_cost(const struct log_process *p);
+
+/* "call", "site", ... */
+const char *report_by_name(enum sites_by by);
 
 void report_text(const struct report *report, FILE *out);
 void report_json(const struct report *report, FILE *out);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "report.h"
+#include "report_sites.h"
 
 enum { VERSION = 1 };
 
@@ -126,7 +126,8 @@ static void put_events(struct json *j, const struct log_process *p)
 	json_close(j);
 }
 
-static void put_process(struct json *j, const struct log_process *p)
+static void put_process(struct json *j, const struct report *report,
+			const struct log_process *p)
 {
 	json_open(j, NULL, '{');
 	json_u64(j, "pid", p->pid);
@@ -150,8 +151,7 @@ static void put_process(struct json *j, const struct log_process *p)
 	put_calls(j, p);
 	put_hist(j, "wake_ns", &p->wake);
 	put_events(j, p);
-	json_open(j, "sites", '[');
-	json_close(j);
+	report_sites_json(report, p, j);
 	json_close(j);
 }
 
@@ -170,7 +170,7 @@ void report_json(const struct report *report, FILE *out)
 	json_close(&j);
 	json_open(&j, "processes", '[');
 	for (i = 0; i < report->count; i++)
-		put_process(&j, report->processes[i]);
+		put_process(&j, report, report->processes[i]);
 	json_close(&j);
 	json_close(&j);
 }

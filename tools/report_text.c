@@ -5,7 +5,7 @@
 
 #include "die.h"
 #include "output.h"
-#include "report.h"
+#include "report_sites.h"
 #include "table.h"
 #include "units.h"
 
@@ -360,16 +360,19 @@ static const char *ending(const struct log_process *p)
 				   : " to its last sign of life";
 }
 
-static void print_process(const struct log_process *p, FILE *out)
+static void print_process(const struct report *report,
+			  const struct log_process *p, FILE *out)
 {
 	fprintf(out, "%s (pid %u)  %s%s, %s thread%s made calls\n", p->image,
 		p->pid, units_time((double)p->duration_ns), ending(p),
 		units_count(p->threads), p->threads == 1 ? "" : "s");
 	print_settings(p, out);
-	if (report_calls(p) > 0)
-		print_table(p, out);
-	else
+	if (report_calls(p) == 0)
 		fputs("  no calls\n", out);
+	else if (report->by == BY_CALL)
+		print_table(p, out);
+	if (report_calls(p) > 0)
+		report_sites_text(report, p, out);
 	print_notes(p, out);
 }
 
@@ -428,7 +431,8 @@ static size_t rank(const struct log_process **processes, size_t count)
 	return busy;
 }
 
-static void print_worst(const struct log_process **worst, size_t count,
+static void print_worst(const struct report *report,
+			const struct log_process **worst, size_t count,
 			FILE *out)
 {
 	size_t i;
@@ -436,7 +440,7 @@ static void print_worst(const struct log_process **worst, size_t count,
 	for (i = 0; i < count; i++) {
 		if (i > 0)
 			fputc('\n', out);
-		print_process(worst[i], out);
+		print_process(report, worst[i], out);
 		/* Mostly the same for all, so it is said once. */
 		if (i + 1 == count ||
 		    strcmp(worst[i]->hooks, worst[i + 1]->hooks) != 0)
@@ -461,7 +465,7 @@ static void print_all(const struct report *report, FILE *out)
 	rest = report->count - shown;
 	if (report->dir->has_info && report->dir->info.finished == 1)
 		print_run(&report->dir->info, out);
-	print_worst(worst, shown, out);
+	print_worst(report, worst, shown, out);
 	if (rest > 0)
 		print_sum(worst + shown, rest,
 			  "more (see one with --process NAME or PID)", out);

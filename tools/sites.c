@@ -248,7 +248,7 @@ static void count_thread(struct groups *g, struct group *group, uint32_t tid)
 		return;
 	}
 	HASH_ADD(hh, g->seen, key, sizeof(seen->key), seen);
-	group->row.sum.shared++;
+	group->row.sum.threads++;
 }
 
 /* The group of this name; the key is freed. */

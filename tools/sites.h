@@ -39,7 +39,7 @@ struct sites_sum {
 	double count, errors, bytes;
 	double wait_ns, kernel_ns;
 	double max_ns;          /* longest wait + kernel of a sample */
-	uint64_t shared;        /* threads that were seen in it */
+	uint64_t threads;       /* that were seen in it */
 	double of_op[OP_COUNT]; /* count, by op */
 	double of_size[64];     /* count, by log2 of the length; 0: none */
 };
@@ -54,7 +54,7 @@ struct sites_row {
 	struct sites_sum sum;
 };
 
-enum sites_by { BY_SITE, BY_THREAD, BY_SIZE, BY_LIBRARY, BY_CALL };
+enum sites_by { BY_CALL, BY_SITE, BY_THREAD, BY_SIZE, BY_LIBRARY, BY_COUNT };
 
 /* One sampled call. */
 struct sites_sample {

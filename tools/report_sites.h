@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_sites: the parts of a report that come from sampled stacks.
+ */
+#ifndef MMGATE_REPORT_SITES_H
+#define MMGATE_REPORT_SITES_H
+
+#include <stdio.h>
+
+#include "json.h"
+#include "report.h"
+
+/* Members of the process's object: sites, stacks, and groups if asked for. */
+void report_sites_json(const struct report *report, const struct log_process *p,
+		       struct json *j);
+
+/* A table of the worst sites, or of what is asked for. */
+void report_sites_text(const struct report *report, const struct log_process *p,
+		       FILE *out);
+
+#endif
