@@ -69,7 +69,8 @@ SHIM_LEFT_OUT := $(if $(filter glibc,$(LIBC)),%_musl,%_glibc) \
 SHIM_OBJECTS := $(call objects,shim,$(filter-out $(SHIM_LEFT_OUT),$(SHIM_LAYERS)))
 TOOL_LEFT_OUT := $(if $(RESOLVE_MISSING),demangle images symbols frames unwind \
 	sites chains,unresolved)
-TOOL_OBJECTS := $(call objects,tools,$(filter-out $(TOOL_LEFT_OUT),$(TOOL_LAYERS))) \
+TOOL_FILES := $(filter-out $(TOOL_LEFT_OUT),$(TOOL_LAYERS))
+TOOL_OBJECTS := $(call objects,tools,$(TOOL_FILES)) \
 	$(patsubst shim/%.c,$(BUILD)/tools/shim-%.o,$(call sources,shim,$(SHARED)))
 EXAMPLE_PARTS := common spread
 EXAMPLES := $(filter-out $(EXAMPLE_PARTS),\

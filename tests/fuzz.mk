@@ -14,7 +14,7 @@ corpus = tests/fuzz/corpus
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SOURCES := tests/unit/make_log.c \
 	$(filter-out tests/fuzz/fuzz_%.c,$(wildcard tests/fuzz/*.c)) \
-	$(filter-out %/main.c %/merge.c,$(call sources,tools,$(TOOL_LAYERS))) \
+	$(filter-out %/main.c %/merge.c,$(call sources,tools,$(TOOL_FILES))) \
 	$(call sources,shim,$(SHARED))
 FUZZ_OBJECTS := $(FUZZ_SOURCES:%.c=$(fuzz)/%.o) $(fuzz)/narrow/merge.o
 FUZZ_FLAGS := -std=gnu11 -O1 -g $(WARN) -fno-omit-frame-pointer \
@@ -52,7 +52,7 @@ $(fuzz)/narrow/merge.c: tools/merge.c tools/merge.h
 $(FUZZERS:%=$(fuzz)/%): $(fuzz)/%: $(fuzz)/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	@echo "  LINK  $@"
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--wrap=exit \
-		-o $@ $^ -lm
+		-o $@ $^ $(RESOLVE_LIBS) -lm
 
 fuzzers: $(FUZZERS:%=$(fuzz)/%)
 

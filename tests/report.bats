@@ -243,7 +243,7 @@ damages() {
 
 @test "what is not built yet is refused with that reason" {
 	make_logs
-	for words in 'report --by site' 'report --format html' \
+	for words in 'report --format html' \
 		'report --diff other' 'export --format chrome' \
 		'export --format folded' 'export --format prometheus' \
 		compare tune top 'set 1 lock=mutex'; do

@@ -30,7 +30,7 @@ $(unit)/shim-%.o: shim/%.c Makefile
 
 $(UNIT_TESTS): %: %.o $(UNIT_OBJECTS)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(RESOLVE_LIBS) -lm
 
 # The real code, its atomics and futex calls made steps.
 $(model)/shim-%.o: shim/%.c tests/models/instrument.h Makefile

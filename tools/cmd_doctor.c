@@ -25,6 +25,7 @@
 #include "rewrite.h"
 #include "table.h"
 #include "units.h"
+#include "unwind.h"
 #include "utf8.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -231,6 +232,10 @@ static void show_library(struct doctor *d)
 #else
 	fact("libc", "not glibc");
 #endif
+	fact("stacks", "%s",
+	     unwind_missing() != NULL ? unwind_missing()
+				      : "unwound by libunwind, named by "
+					"elfutils");
 	d->library = launch_library(why);
 	check(d, d->library != NULL, "%s",
 	      d->library != NULL ? d->library : why);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -8,6 +9,7 @@
 #include "log.h"
 #include "opts.h"
 #include "output.h"
+#include "sites.h"
 
 /* --- an event as columns --- */
 
@@ -43,14 +45,19 @@ struct row {
 	bool offset_is_address;
 	int error;
 	bool gated;
+	struct sites *sites;
+	bool names; /* instead of addresses of code */
 };
 
-static struct row row_of(const struct log_event *event, uint32_t pid)
+static struct row row_of(const struct log_event *event, struct sites *sites,
+			 bool names)
 {
 	const struct record_event *e = &event->raw;
 	struct row row = {
 		.event = event,
-		.pid = pid,
+		.pid = sites->process->pid,
+		.sites = sites,
+		.names = names,
 		.fields = fields[e->op],
 		.arg = e->arg,
 		.error = e->result < 0 && e->result >= -4095 ? (int)-e->result
@@ -65,6 +72,19 @@ static struct row row_of(const struct log_event *event, uint32_t pid)
 			row.fields &= ~(unsigned)FIELD_OFFSET;
 	}
 	return row;
+}
+
+/* --- code: addresses, or names --- */
+
+static char *caller_name(const struct row *row)
+{
+	const struct sites_frame *const *frames;
+
+	if (sites_frames_at(row->sites, row->event->raw.caller,
+			    row->event->time_ns, true, &frames) == 0)
+		return xasprintf("0x%llx",
+				 (unsigned long long)row->event->raw.caller);
+	return frames_name(frames[0]);
 }
 
 /* --- csv: printf would take most of the time --- */
@@ -166,6 +186,58 @@ static void put_times(struct line *line, const struct row *row)
 	put_u64(line, row->event->kernel_ns);
 }
 
+/* Inside quotes, if there are any. */
+static void put_quoted(const char *text, FILE *out)
+{
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc(*text == ';' ? ':' : *text, out);
+	}
+}
+
+/* The addresses, or names, from the caller on; quoted where csv asks for it. */
+static void put_stack(const struct row *row, FILE *out)
+{
+	const struct sites_stack *stack =
+		row->event->raw.stack ? sites_stack_of(row->sites, row->event)
+				      : NULL;
+	const char *between = "";
+	size_t i;
+
+	for (i = 0; stack && i < stack->count; i++) {
+		char *name;
+
+		if (!row->names && stack->frames[i]->inlined)
+			continue;
+		name = row->names
+			       ? frames_name(stack->frames[i])
+			       : xasprintf("0x%llx",
+					   (unsigned long long)stack->frames[i]
+						   ->pc);
+		fputs(between, out);
+		put_quoted(name, out);
+		between = ";";
+		free(name);
+	}
+}
+
+static void csv_code(const struct row *row, FILE *out)
+{
+	char *name;
+
+	if (row->names && row->event->raw.caller) {
+		name = caller_name(row);
+		fputc('"', out);
+		put_quoted(name, out);
+		fputc('"', out);
+		free(name);
+	}
+	fputs(row->names ? ",\"" : ",", out);
+	put_stack(row, out);
+	fputs(row->names ? "\"\n" : "\n", out);
+}
+
 static void csv_row(const struct row *row, FILE *out)
 {
 	const struct record_event *e = &row->event->raw;
@@ -188,11 +260,13 @@ static void csv_row(const struct row *row, FILE *out)
 	put_comma(&line);
 	put_times(&line, row);
 	put_comma(&line);
-	if (e->caller)
+	if (e->caller && !row->names)
 		put_hex(&line, e->caller);
-	put_comma(&line);
-	put_word(&line, "\n");
+	if (!row->names && !e->stack)
+		put_word(&line, ",\n");
 	fwrite(line.text, 1, (size_t)(line.at - line.text), out);
+	if (row->names || e->stack)
+		csv_code(row, out);
 }
 
 /* --- jsonl --- */
@@ -242,6 +316,42 @@ static void json_outcome(struct json *j, const struct record_event *e)
 			    log_bypass_name(e->outcome - OUTCOME_BYPASSED));
 }
 
+static void json_stack(struct json *j, const struct row *row)
+{
+	const struct sites_stack *stack =
+		sites_stack_of(row->sites, row->event);
+	size_t i;
+
+	if (!stack)
+		return;
+	json_open(j, "stack", '[');
+	for (i = 0; i < stack->count; i++)
+		if (row->names) {
+			char *name = frames_name(stack->frames[i]);
+
+			json_string(j, NULL, name);
+			free(name);
+		} else if (!stack->frames[i]->inlined) {
+			json_hex(j, NULL, stack->frames[i]->pc);
+		}
+	json_close(j);
+}
+
+static void json_code(struct json *j, const struct row *row)
+{
+	char *name;
+
+	if (row->event->raw.caller && row->names) {
+		name = caller_name(row);
+		json_string(j, "caller", name);
+		free(name);
+	} else if (row->event->raw.caller) {
+		json_hex(j, "caller", row->event->raw.caller);
+	}
+	if (row->event->raw.stack)
+		json_stack(j, row);
+}
+
 static void json_call(struct json *j, const struct row *row)
 {
 	const struct record_event *e = &row->event->raw;
@@ -252,8 +362,7 @@ static void json_call(struct json *j, const struct row *row)
 	if (row->gated)
 		json_u64(j, "wait_ns", row->event->wait_ns);
 	json_u64(j, "kernel_ns", row->event->kernel_ns);
-	if (e->caller)
-		json_hex(j, "caller", e->caller);
+	json_code(j, row);
 	json_u64(j, "weight", e->weight);
 }
 
@@ -276,27 +385,122 @@ static void jsonl_row(const struct row *row, FILE *out)
 	json_close(&j);
 }
 
+/* --- folded: a stack a line, outermost first, and its nanoseconds --- */
+
+struct folded {
+	char *stack;
+	double ns;
+};
+
+/* A frame's name, in which nothing is taken for the end of it. */
+static void put_frame(const struct sites_frame *frame, FILE *out)
+{
+	char *name = frames_name(frame), *at;
+
+	for (at = name; (at = strchr(at, ';'));)
+		*at = ':';
+	fprintf(out, "%s;", name);
+	free(name);
+}
+
+static char *folded_stack(const struct sites *s, size_t index, unsigned op)
+{
+	const struct sites_stack *stack = &s->stacks[index];
+	char *text = NULL;
+	size_t size, i;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		die(EXIT_FAILED, "out of memory");
+	fprintf(out, "%s;%s", s->process->image, stack->cut ? "[cut];" : "");
+	for (i = stack->count; i-- > 0;)
+		put_frame(stack->frames[i], out);
+	fputs(op_name(op), out);
+	fclose(out);
+	return text;
+}
+
+static int by_stack(const void *a, const void *b)
+{
+	const struct folded *x = a, *y = b;
+
+	return strcmp(x->stack, y->stack);
+}
+
+/* Stacks that differ in addresses alone are one line. */
+static void write_folded(struct folded *lines, size_t count, FILE *out)
+{
+	size_t i;
+
+	qsort(lines, count, sizeof(*lines), by_stack);
+	for (i = 0; i < count; i++) {
+		if (i + 1 < count && !by_stack(&lines[i], &lines[i + 1]))
+			lines[i + 1].ns += lines[i].ns;
+		else
+			fprintf(out, "%s %.0f\n", lines[i].stack, lines[i].ns);
+		free(lines[i].stack);
+	}
+	free(lines);
+}
+
+/* The time by stack and op. */
+static double *fold(const struct sites *s)
+{
+	double *ns = xcalloc(s->stack_count * OP_COUNT + 1, sizeof(*ns));
+	size_t i;
+
+	for (i = 0; i < s->sample_count; i++) {
+		const struct sites_sample *sample = &s->samples[i];
+		const struct log_event *e = &sample->event;
+
+		ns[sample->stack * OP_COUNT + e->raw.op] +=
+			sample->weight *
+			((double)e->wait_ns + (double)e->kernel_ns);
+	}
+	return ns;
+}
+
+static void folded(const struct sites *s, FILE *out)
+{
+	size_t cells = s->stack_count * OP_COUNT, count = 0, i;
+	struct folded *lines = xcalloc(cells + 1, sizeof(*lines));
+	double *ns = fold(s);
+
+	for (i = 0; i < cells; i++)
+		if (ns[i] > 0)
+			lines[count++] = (struct folded){
+				folded_stack(s, i / OP_COUNT,
+					     (unsigned)(i % OP_COUNT)),
+				ns[i]};
+	write_folded(lines, count, out);
+	free(ns);
+}
+
 /* --- the command --- */
 
-/* Without `row` it is known and refused until it is built. */
+/* Without `row` and `whole` it is known and refused until it is built. */
 struct format {
 	const char *name;
 	const char *head;
 	void (*row)(const struct row *row, FILE *out);
+	/* What is written once a process, if it is no row for each event. */
+	void (*whole)(const struct sites *sites, FILE *out);
 };
 
 static const struct format formats[] = {
-	{"csv", csv_head, csv_row}, {"jsonl", "", jsonl_row},
-	{"chrome", NULL, NULL},     {"folded", NULL, NULL},
-	{"prometheus", NULL, NULL}, {NULL, NULL, NULL},
+	{"csv", csv_head, csv_row, NULL}, {"jsonl", "", jsonl_row, NULL},
+	{"folded", "", NULL, folded},     {"chrome", NULL, NULL, NULL},
+	{"prometheus", NULL, NULL, NULL}, {NULL, NULL, NULL, NULL},
 };
 
 struct export
 {
 	const struct format *format;
 	const char *output;
+	bool names;
 	FILE *out;
-	uint32_t pid;
+	struct images *images;
+	struct sites *sites; /* of the process at hand */
 };
 
 enum { OPT_FORMAT = 256, OPT_NAMES };
@@ -316,8 +520,9 @@ static const struct format *find_format(const char *name)
 			break;
 	if (!f->name)
 		die(EXIT_USAGE,
-		    "export: --format %s: accepted are csv and jsonl", name);
-	if (!f->row)
+		    "export: --format %s: accepted are csv, jsonl and folded",
+		    name);
+	if (!f->row && !f->whole)
 		die(EXIT_USAGE, "export: --format %s: not in this version",
 		    name);
 	return f;
@@ -333,20 +538,37 @@ static const char *parse(struct export *x, int argc, char **argv)
 		else if (option == 'o')
 			x->output = optarg;
 		else
-			die(EXIT_USAGE, "export: --names: not in this version");
+			x->names = true;
 	if (!x->format)
-		die(EXIT_USAGE, "export: --format is needed: csv or jsonl");
+		die(EXIT_USAGE,
+		    "export: --format is needed: csv, jsonl or folded");
+	if (x->names && symbols_missing())
+		die(EXIT_USAGE, "export: --names: this mmgate was %s",
+		    symbols_missing());
 	return output_directory(argc, argv);
 }
 
 static int write_event(void *context, const struct log_event *event)
 {
 	const struct export *x = context;
-	struct row row = row_of(event, x->pid);
+	struct row row = row_of(event, x->sites, x->names);
 
 	x->format->row(&row, x->out);
 	/* A full disk or a closed pipe: no use in going on. */
 	return ferror(x->out);
+}
+
+static int write_log(struct export *x, struct log *log)
+{
+	int status = EXIT_DONE;
+
+	x->sites = sites_open(log, x->images);
+	if (x->format->whole)
+		x->format->whole(x->sites, x->out);
+	else if (log_each_event(log, write_event, x))
+		status = EXIT_FAILED;
+	sites_close(x->sites);
+	return status;
 }
 
 static int run(int argc, char **argv)
@@ -358,11 +580,11 @@ static int run(int argc, char **argv)
 
 	x.out = output_open(x.output);
 	fputs(x.format->head, x.out);
-	for (i = 0; i < dir->count && !ferror(x.out); i++) {
-		x.pid = log_process(dir->logs[i])->pid;
-		if (log_each_event(dir->logs[i], write_event, &x))
+	x.images = images_new();
+	for (i = 0; i < dir->count && !ferror(x.out); i++)
+		if (write_log(&x, dir->logs[i]) != EXIT_DONE)
 			status = EXIT_FAILED;
-	}
+	images_free(x.images, symbols_free);
 	output_close(x.out, x.output);
 	log_dir_close(dir);
 	return status;
@@ -371,7 +593,8 @@ static int run(int argc, char **argv)
 const struct command cmd_export = {
 	.name = "export",
 	.summary = "gives single calls to other programs",
-	.synopsis = "export [DIR] --format csv|jsonl [-o FILE]",
+	.synopsis = "export [DIR] --format csv|jsonl|folded [--names] "
+		    "[-o FILE]",
 	.help = "Writes the events in DIR (default " OUTPUT_DIRECTORY "), one "
 		"call a line, oldest first in each\n"
 		"process, the processes one after the other by start.\n"
@@ -386,6 +609,13 @@ const struct command cmd_export = {
 		"weight (calls that the\n"
 		"                  event stands for), gated or bypassed, and "
 		"each opening of the gate\n"
+		"  --format folded the sampled stacks, one a line, as flame "
+		"graph tools read them: the\n"
+		"                  frames outermost first, the call, and the "
+		"nanoseconds of waiting and\n"
+		"                  in the kernel that it stands for\n"
+		"  --names         functions instead of addresses in caller "
+		"and stack\n"
 		"  -o FILE         write to FILE, not to standard output\n"
 		"\n"
 		"time_ns is CLOCK_MONOTONIC at entry.  arg is the protection "

@@ -32,12 +32,12 @@ static demangler *find_demangler(void)
 	return found;
 }
 
-/* Cuts what gcc and clang put behind a dot. */
+/* Cuts what gcc and clang put behind a dot, and versions. */
 static void cut_suffix(char *name)
 {
 	static const char *const known[] = {
-		".isra.",     ".part.", ".constprop.", ".cold",
-		".lto_priv.", ".llvm.", " [clone "};
+		"@",     "@",          ".isra.", ".part.",  ".constprop.",
+		".cold", ".lto_priv.", ".llvm.", " [clone "};
 	size_t i;
 	char *at;
 

@@ -60,10 +60,11 @@ static void print_knob(const struct knob *knob)
 	right = xasprintf("%s (%s)", knob->help, knob->variable);
 	print_wrapped(right);
 	free(right);
-	right = xasprintf("= %s; default: %s%s%s", knob->values,
+	right = xasprintf("= %s; default: %s%s%s%s", knob->values,
 			  knob->initial != NULL ? knob->initial : "unset",
-			  of_run != NULL ? "; of run: " : "",
-			  of_run != NULL ? of_run : "");
+			  of_run != NULL ? " (run: " : "",
+			  of_run != NULL ? of_run : "",
+			  of_run != NULL ? ")" : "");
 	printf("%*s", HELP_COLUMN, "");
 	print_wrapped(right);
 	free(right);

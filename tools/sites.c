@@ -334,6 +334,13 @@ static bool is_program(const struct sites_frame *frame)
 	return frame->owner == OWNER_PROGRAM;
 }
 
+/* What a thread begins with says nothing. */
+static bool begins_thread(const struct sites_frame *frame)
+{
+	return frame->function && (!strncmp(frame->function, "clone", 5) ||
+				   !strncmp(frame->function, "__clone", 7));
+}
+
 /* Index of the frame that is the site; where there is none of the program, the
  * outermost one. */
 static size_t site_frame(const struct sites_stack *stack)
@@ -343,7 +350,8 @@ static size_t site_frame(const struct sites_stack *stack)
 	for (i = 0; i < stack->count; i++)
 		if (is_program(stack->frames[i]))
 			return i;
-	return stack->count - 1;
+	i = stack->count - 1;
+	return i > 0 && begins_thread(stack->frames[i]) ? i - 1 : i;
 }
 
 static bool leads(const struct sites_frame *frame)

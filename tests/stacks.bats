@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Which place in a program made a call: stacks that were copied, unwound and
+# named.
+
+load helpers
+
+setup() {
+	new_logs
+	PLACES=$SUBJECTS/places
+	run mmgate doctor
+	case $output in
+	*'stacks are not resolved'*) skip 'built without libunwind or elfutils' ;;
+	esac
+}
+
+# sampled WHAT...: each call of it with its stack; no more than a few dozen.
+sampled() {
+	gate none true
+	mmgate run --quiet --stacks every:1 --hooks "$HOOKS" -o "$LOGS" -- "$@"
+}
+
+# sites: "module!function via count" of the last process, without lines, that
+# made a call of the kinds in $1.
+sites() {
+	report "'\n'.join(sorted('%s %s %d' % (s['site'].split(' ')[0],
+		s['via'] or '-', sum(n for op, n in s['calls'].items()
+		if op in '$1'.split(','))) for s in p[-1]['sites']
+		if set(s['calls']) & set('$1'.split(','))))"
+}
+
+# need_names: what names of functions cannot be had without
+build_c() {
+	cc -O2 -pthread "$@" || skip 'cannot compile here'
+}
+
+@test "malloc and free are of the function that called them" {
+	sampled "$PLACES" named 5
+	run -0 sites mmap,munmap
+	equal "$output" "places!grab free 15
+places!grab malloc 15"
+}
+
+@test "the three callers of one function are three stacks" {
+	sampled "$PLACES" named 5
+	run -0 mmgate export --format folded "$LOGS"
+	for caller in first second third; do
+		equal "$(grep -c "places!$caller .*places!grab .*;munmap " \
+			<<<"$output")" 1 "stacks through $caller"
+	done
+}
+
+@test "calls by symbol have no via" {
+	sampled "$PLACES" direct 10
+	run -0 sites mmap,munmap
+	equal "$output" "places!direct - 10
+places!undirect - 10"
+}
+
+@test "thread stacks are of the function that called pthread_create" {
+	sampled "$PLACES" thread 10
+	run -0 sites mprotect
+	contains "$output" 'places!body - 10'
+	contains "$output" 'places!launch pthread_create 1'
+}
+
+@test "calls on coroutine, alternate and small stacks are attributed" {
+	for kind in coroutine signal small; do
+		sampled "$PLACES" "$kind" 10
+		run -0 sites mmap,munmap
+		contains "$output" 'places!direct - 10'
+		contains "$output" 'places!undirect - 10'
+		run -0 report 'p[-1]["stacks"]["unresolved"]'
+		equal "$output" 0 "$kind: unresolved"
+	done
+}
+
+@test "a library that dlopen brought is known, and so is who opened it" {
+	build_c -g -shared -fPIC -o "$BATS_TEST_TMPDIR/plugin.so" \
+		"$ROOT/tests/subjects/sites/plugin.c"
+	sampled "$PLACES" library 3 "$BATS_TEST_TMPDIR/plugin.so"
+	run -0 sites munmap
+	equal "$output" "places!from_library dlclose 3
+plugin.so!give_back - 3"
+	run -0 sites mprotect
+	contains "$output" 'places!open_it dlopen 3'
+	run -0 mmgate report --by library "$LOGS"
+	contains "$output" 'plugin.so'
+}
+
+@test "a library that was replaced since names nothing" {
+	local plugin=$BATS_TEST_TMPDIR/plugin.so
+
+	build_c -g -shared -fPIC -o "$plugin" \
+		"$ROOT/tests/subjects/sites/plugin.c"
+	sampled "$PLACES" library 3 "$plugin"
+	run -0 sites munmap
+	contains "$output" 'plugin.so!give_back - 3'
+	# The same code but for its build-id, elsewhere.
+	sed 's/give_back/taken_back/' "$ROOT/tests/subjects/sites/plugin.c" \
+		>"$BATS_TEST_TMPDIR/other.c"
+	rm "$plugin"
+	build_c -g -shared -fPIC -o "$plugin" "$BATS_TEST_TMPDIR/other.c"
+	run -0 sites munmap
+	contains "$output" 'plugin.so+0x'
+	lacks "$output" 'back'
+	rm "$plugin"
+	run -0 sites munmap
+	contains "$output" 'plugin.so+0x'
+}
+
+@test "code in an anonymous page is called jit, by its address" {
+	[ "$(uname -m)" = x86_64 ] || skip 'x86-64 code'
+	sampled "$PLACES" jit 10 >"$BATS_TEST_TMPDIR/out"
+	address=$(head -1 "$BATS_TEST_TMPDIR/out")
+	run -0 sites munmap
+	equal "$output" "[jit]+$address - 10"
+	run -0 mmgate export --format folded "$LOGS"
+	contains "$output" "places!jit "
+}
+
+@test "C++: inlined functions, exceptions and operator new" {
+	need g++
+	g++ -O2 -g -o "$BATS_TEST_TMPDIR/classes" \
+		"$ROOT/tests/subjects/sites/classes.cc"
+	sampled "$BATS_TEST_TMPDIR/classes" 10
+	run -0 report "'\n'.join('%s|%s %d' % (s['site'].split(' (')[0],
+		s['via'] or '-', s['count']) for s in p[-1]['sites'])"
+	contains "$output" 'classes!take|- 10'
+	contains "$output" 'classes!shop::Counter::~Counter|- 10'
+	contains "$output" 'classes!shop::stock|operator new'
+	run -0 mmgate export --format folded "$LOGS"
+	contains "$output" 'classes!shop::Counter::serve (classes.cc:'
+}
+
+@test "without frame pointers, stripped: names from a separate debug file" {
+	local program=$BATS_TEST_TMPDIR/bare
+
+	need objcopy
+	build_c -g -fomit-frame-pointer -o "$program" \
+		"$ROOT/tests/subjects/places.c"
+	objcopy --only-keep-debug "$program" "$program.debug"
+	objcopy --strip-all --add-gnu-debuglink="$program.debug" "$program"
+	sampled "$program" named 5
+	run -0 sites mmap,munmap
+	equal "$output" "bare!grab free 15
+bare!grab malloc 15"
+	rm "$program.debug"
+	run -0 sites mmap,munmap
+	equal "$(sed 's/+0x[0-9a-f]*/+/' <<<"$output" | sort)" "bare+ free 15
+bare+ malloc 15"
+}
+
+@test "run takes the program's memory out of the logs, unless it is to stay" {
+	local secret=not-for-others
+
+	sampled "$PLACES" direct 10
+	copies=$(stat -c %b "$LOGS"/*-*.mmgate)
+	mmgate run --quiet --stacks every:1 --keep-raw -o "$LOGS" -- \
+		"$PLACES" direct 10
+	holds "$(stat -c %b "$LOGS"/*-*.mmgate)" -gt "$copies" 'blocks'
+	run -0 sites mmap,munmap
+	contains "$output" 'places!direct - 10'
+	env SECRET=$secret LD_PRELOAD="$LIBRARY" true
+}
+
+# Each call is picked for itself; their sum is all there were.
+@test "estimates of a long run add up to its calls" {
+	mmgate run --quiet --stacks every:10 -o "$LOGS" -- \
+		"$PLACES" direct 40000
+	run -0 report 'round(sum(s["count"] for s in p[0]["sites"]) / 80000, 1)'
+	case $output in 0.9 | 1.0 | 1.1) ;; *) equal "$output" 1.0 ;; esac
+	run -0 report 'p[0]["stacks"]["samples"] <= 1000'
+	equal "$output" True
+}
+
+@test "slow calls are recorded apart, and others not" {
+	mmgate run --quiet --stacks slow:3600s -o "$LOGS" -- "$PLACES" direct 10
+	run -0 report 'p[0]["stacks"]["samples"]'
+	equal "$output" 0
+	mmgate run --quiet --stacks slow:0,every:1 -o "$LOGS" -- \
+		"$PLACES" direct 10
+	run -0 report 'all(s["samples"] == s["count"] for s in p[0]["sites"])'
+	equal "$output" True
+}
+
+@test "without stacks the report says so, and an export has none" {
+	mmgate run --quiet --stacks off -o "$LOGS" -- "$PLACES" direct 10
+	run -0 mmgate report --by site "$LOGS"
+	contains "$output" 'no stacks were recorded (--stacks off)'
+	run -0 report 'p[0]["sites"]'
+	equal "$output" '[]'
+	run -0 mmgate export --format folded "$LOGS"
+	equal "$output" ''
+}
+
+@test "callers have names without any stack" {
+	mmgate run --quiet --stacks off -o "$LOGS" -- "$PLACES" direct 3
+	run -0 mmgate export --format csv --names "$LOGS"
+	equal "$(grep -c '"places!undirect (places.c:[0-9]*)",""' \
+		<<<"$output")" 3
+}
