@@ -110,7 +110,7 @@ $(BUILD)/tools/shim-%.o: shim/%.c Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/tools/unresolved.o: override CPPFLAGS += \
-	-DRESOLVE_MISSING='"$(RESOLVE_MISSING)"'
+	-DRESOLVE_MISSING='"$(subst $(eval) , and ,$(RESOLVE_MISSING))"'
 
 $(BUILD)/tools/%.o: tools/%.c Makefile
 	@echo "  CC    $<"; mkdir -p $(@D)

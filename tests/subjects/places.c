@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define PLACE static __attribute__((noinline, noclone))
+#define PLACE static __attribute__((noinline))
 /* The call is not the last thing that its function does, and no other function
  * is the same. */
 #define STAY_(line) __asm__ volatile("# " #line ::: "memory")
