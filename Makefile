@@ -17,7 +17,7 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	lock_limit lock_rw locks world log modules stack gate \
 	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
-TOOL_LAYERS := cmd utf8 die units output opts table json hist source merge log \
+TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge log \
 	log_dir image samples demangle images symbols frames unwind sites \
 	chains unresolved \
 	report report_sites report_json report_text stats rundir launch rewrite \
