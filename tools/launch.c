@@ -93,6 +93,14 @@ static bool is_runtime(const char *entry, size_t len)
 	return found;
 }
 
+static bool is_library(const char *entry, size_t len)
+{
+	const size_t name = sizeof(LIBRARY) - 1;
+
+	return len >= name && strncmp(entry + len - name, LIBRARY, name) == 0 &&
+	       (len == name || entry[len - name - 1] == '/');
+}
+
 /* Is the entry in the list already? */
 static bool listed(const char *list, const char *entry, size_t len)
 {
@@ -106,15 +114,25 @@ static bool listed(const char *list, const char *entry, size_t len)
 	return false;
 }
 
-/* Adds the entries of `from` that are runtimes, or those that are not. */
-static char *append(char *list, const char *from, bool runtimes)
+static bool is_other(const char *entry, size_t len)
+{
+	return !is_runtime(entry, len);
+}
+
+static bool is_foreign(const char *entry, size_t len)
+{
+	return !is_library(entry, len);
+}
+
+/* Adds the entries of `from` that are wanted, and not there. */
+static char *append(char *list, const char *from,
+		    bool (*wanted)(const char *entry, size_t len))
 {
 	for (from += strspn(from, ": "); *from != '\0';
 	     from += strspn(from, ": ")) {
 		size_t len = strcspn(from, ": ");
 
-		if (is_runtime(from, len) == runtimes &&
-		    !listed(list, from, len)) {
+		if (wanted(from, len) && !listed(list, from, len)) {
 			char *longer = xasprintf("%s%s%.*s", list,
 						 *list != '\0' ? ":" : "",
 						 (int)len, from);
@@ -127,6 +145,12 @@ static char *append(char *list, const char *from, bool runtimes)
 	return list;
 }
 
+char *launch_preload_without(const char *inherited)
+{
+	return append(xstrdup(""), inherited != NULL ? inherited : "",
+		      is_foreign);
+}
+
 char *launch_preload(const char *library, const char *runtimes,
 		     const char *inherited)
 {
@@ -134,10 +158,10 @@ char *launch_preload(const char *library, const char *runtimes,
 
 	if (inherited == NULL)
 		inherited = "";
-	list = append(list, inherited, true);
-	list = append(list, runtimes, true);
-	list = append(list, library, false);
-	return append(list, inherited, false);
+	list = append(list, inherited, is_runtime);
+	list = append(list, runtimes, is_runtime);
+	list = append(list, library, is_other);
+	return append(list, inherited, is_other);
 }
 
 char **launch_variables(const struct opts_settings *settings,
@@ -163,8 +187,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* All but those that a fault of our own would raise. */
-static void hold_signals(struct launch *launch)
+void launch_hold(struct launch_signals *signals)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
 				     SIGILL,  SIGTRAP, SIGSYS};
@@ -174,15 +197,15 @@ static void hold_signals(struct launch *launch)
 	sigfillset(&held);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		sigdelset(&held, faults[i]);
-	sigprocmask(SIG_BLOCK, &held, &launch->mask);
+	sigprocmask(SIG_BLOCK, &held, &signals->mask);
 	/* An ignored SIGCHLD would take the status away from us. */
-	sigaction(SIGCHLD, &standard, &launch->child_action);
+	sigaction(SIGCHLD, &standard, &signals->child_action);
 }
 
-static void restore_signals(const struct launch *launch)
+void launch_release(const struct launch_signals *signals)
 {
-	sigaction(SIGCHLD, &launch->child_action, NULL);
-	sigprocmask(SIG_SETMASK, &launch->mask, NULL);
+	sigaction(SIGCHLD, &signals->child_action, NULL);
+	sigprocmask(SIG_SETMASK, &signals->mask, NULL);
 }
 
 void launch_ignore_size(struct launch *launch)
@@ -203,16 +226,32 @@ static void set_variables(char **variables)
 	setenv(OPTS_STARTED, started, 1);
 }
 
+/* 0, or an errno. */
+static int set_up(const struct launch *launch)
+{
+	set_variables(launch->variables);
+	if (launch->held != NULL)
+		setpgid(0, 0);
+	for (int fd = 0; launch->files != NULL && fd < 3; fd++)
+		if (dup2(launch->files[fd], fd) == -1)
+			return errno;
+	if (launch->cpus != NULL &&
+	    sched_setaffinity(0, sizeof(*launch->cpus), launch->cpus) != 0)
+		return errno;
+	return 0;
+}
+
 static _Noreturn void become(const struct launch *launch, int report)
 {
-	int error;
+	int error = set_up(launch);
 
-	set_variables(launch->variables);
-	restore_signals(launch);
+	launch_release(launch->held != NULL ? launch->held : &launch->signals);
 	if (launch->size_ignored)
 		sigaction(SIGXFSZ, &launch->size_action, NULL);
-	execvp(launch->path, launch->argv);
-	error = errno;
+	if (error == 0) {
+		execvp(launch->path, launch->argv);
+		error = errno;
+	}
 	while (write(report, &error, sizeof(error)) == -1 && errno == EINTR)
 		;
 	_exit(EXIT_NOT_RUN);
@@ -236,7 +275,8 @@ int launch_start(struct launch *launch)
 
 	if (pipe2(pipe_fd, O_CLOEXEC) == -1)
 		return errno;
-	hold_signals(launch);
+	if (launch->held == NULL)
+		launch_hold(&launch->signals);
 	launch->started_ns = now_ns();
 	launch->pid = fork();
 	if (launch->pid == 0)
@@ -249,8 +289,8 @@ int launch_start(struct launch *launch)
 			waitpid(launch->pid, NULL, 0);
 	}
 	close(pipe_fd[0]);
-	if (error != 0)
-		restore_signals(launch);
+	if (error != 0 && launch->held == NULL)
+		launch_release(&launch->signals);
 	return error;
 }
 
@@ -284,6 +324,7 @@ static void pass_on(pid_t pid, const siginfo_t *info)
  * the program did. */
 struct job {
 	bool asked, stopped;
+	int stop_signal;
 };
 
 static void stop_with(pid_t pid, struct job *job)
@@ -304,6 +345,7 @@ static bool reap(struct launch *launch, struct job *job)
 		     &launch->usage) == launch->pid) {
 		if (WIFSTOPPED(status)) {
 			job->stopped = true;
+			job->stop_signal = WSTOPSIG(status);
 		} else if (WIFCONTINUED(status)) {
 			job->stopped = false;
 		} else {
@@ -347,7 +389,87 @@ void launch_wait(struct launch *launch)
 	}
 	launch->wall_ns = now_ns() - launch->started_ns;
 	drop_pending(&held);
-	restore_signals(launch);
+	launch_release(&launch->signals);
+}
+
+/* --- watched --- */
+
+enum { PATIENCE_S = 2 }; /* from the gentle signal to the one by force */
+
+static sigset_t ending_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	return set;
+}
+
+int launch_asked(void)
+{
+	const sigset_t ending = ending_signals();
+	const struct timespec now = {0};
+	int number = sigtimedwait(&ending, NULL, &now);
+
+	return number > 0 ? number : 0;
+}
+
+/* We do as the terminal says, and the program with us. */
+static void pause_with(struct launch *launch)
+{
+	kill(-launch->pid, SIGSTOP);
+	raise(SIGSTOP); /* returns when somebody continues us */
+	kill(-launch->pid, SIGCONT);
+	launch->paused = true;
+}
+
+/* Returns what ends the watch: `ending`, or `number` if that is the first. */
+static int end_gently(struct launch *launch, int ending, int number)
+{
+	const sigset_t ends = ending_signals();
+	bool late = number < 0 && errno == EAGAIN;
+
+	if (late || (number > 0 && ending != 0 && sigismember(&ends, number)))
+		kill(-launch->pid, SIGKILL);
+	if (ending != 0 || number <= 0 || !sigismember(&ends, number))
+		return ending;
+	kill(-launch->pid, SIGTERM);
+	return number;
+}
+
+static int next_signal(const sigset_t *held, bool in_time)
+{
+	const struct timespec patience = {.tv_sec = PATIENCE_S};
+
+	return in_time ? sigtimedwait(held, NULL, &patience)
+		       : sigwaitinfo(held, NULL);
+}
+
+int launch_watch(struct launch *launch)
+{
+	struct job job = {0};
+	int ending = 0, number;
+	sigset_t held;
+
+	sigprocmask(SIG_SETMASK, NULL, &held);
+	while (!reap(launch, &job)) {
+		if (job.stopped) {
+			launch->stopped_by = job.stop_signal;
+			kill(-launch->pid, SIGKILL);
+		}
+		number = next_signal(&held, ending != 0);
+		if (number > 0 && is_stop(number))
+			pause_with(launch);
+		else
+			ending = end_gently(launch, ending, number);
+	}
+	launch->wall_ns = now_ns() - launch->started_ns;
+	if (ending != 0 || launch->stopped_by != 0)
+		kill(-launch->pid, SIGKILL); /* what it left */
+	return ending;
 }
 
 int launch_exit_status(int status)

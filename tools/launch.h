@@ -8,6 +8,7 @@
 #ifndef MMGATE_LAUNCH_H
 #define MMGATE_LAUNCH_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,10 @@ char *launch_own_path(void);
  * none, or it cannot stand in LD_PRELOAD; `why` has one line. */
 char *launch_library(char why[512]);
 
+/* What `inherited` (may be NULL) names besides the library: LD_PRELOAD of a
+ * program that shall run without it. */
+char *launch_preload_without(const char *inherited);
+
 /* LD_PRELOAD: `runtimes` (may be ""), the library, then what `inherited` (may
  * be NULL) names besides. */
 char *launch_preload(const char *library, const char *runtimes,
@@ -38,18 +43,32 @@ char *launch_preload(const char *library, const char *runtimes,
 char **launch_variables(const struct opts_settings *settings,
 			const char *preload);
 
+/* Signals as they are for us and the program, while we hold them back. */
+struct launch_signals {
+	sigset_t mask;
+	struct sigaction child_action;
+};
+
 struct launch {
 	const char *path; /* for execve */
 	char **argv;
-	char **variables;
+	char **variables; /* NAME alone takes that one away */
+
+	/* Of launches that are watched; without, the program has ours. */
+	const struct launch_signals *held; /* by the caller */
+	const int *files;                  /* its descriptors 0, 1 and 2 */
+	const cpu_set_t *cpus;
 
 	pid_t pid;
 	int status; /* as wait4 says */
 	struct rusage usage;
 	uint64_t wall_ns;
 
-	sigset_t mask; /* ours, and the program's */
-	struct sigaction child_action, size_action;
+	bool paused;    /* with us: its time is none */
+	int stopped_by; /* the signal that stopped it, for which it was ended */
+
+	struct launch_signals signals;
+	struct sigaction size_action;
 	bool size_ignored;
 	uint64_t started_ns;
 };
@@ -58,13 +77,29 @@ struct launch {
  * The program gets its SIGXFSZ as it was. */
 void launch_ignore_size(struct launch *launch);
 
+/* Holds all signals back but those that a fault of our own would raise. */
+void launch_hold(struct launch_signals *signals);
+void launch_release(const struct launch_signals *signals);
+
 /* Starts it.  0, or the errno of the exec that failed.  From here to the end
- * of launch_wait() all signals are held back. */
+ * of launch_wait() all signals are held back.  With `held` it gets a process
+ * group of its own. */
 int launch_start(struct launch *launch);
 
 /* Waits for its end, passes on the signals that are sent to us alone, and
  * stops and continues with it. */
 void launch_wait(struct launch *launch);
+
+/* Waits for the end of a program that gets no signals of ours: those that ask
+ * us to end do so to its process group, gently, and soon by force, and the
+ * first of them is returned; else 0.  A program that stops does not go on by
+ * itself: its group is ended too.  When we are stopped and continued, so is it.
+ * pre: it was started with `held`. */
+int launch_watch(struct launch *launch);
+
+/* The next signal that asks us to end and waits to be taken, or 0.
+ * pre: signals are held. */
+int launch_asked(void);
 
 /* Its status as a shell would say it. */
 int launch_exit_status(int status);
