@@ -21,8 +21,9 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge
 	log_dir image samples demangle images symbols frames unwind sites \
 	chains unresolved \
 	report report_sites report_json report_text stats rundir launch rewrite \
-	preflight probe_calls probe \
-	cmd_run cmd_report cmd_export cmd_doctor main
+	preflight probe_calls probe metric config measure progress \
+	rounds comparison comparison_json comparison_text \
+	cmd_run cmd_report cmd_export cmd_doctor cmd_compare main
 # What tools/ may use of shim/.
 SHARED := text ops record knobs
 

@@ -18,6 +18,7 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct command cmd_run, cmd_report, cmd_export, cmd_doctor;
+extern const struct command cmd_run, cmd_report, cmd_export, cmd_doctor,
+	cmd_compare;
 
 #endif

@@ -116,6 +116,15 @@ void json_null(struct json *j, const char *key)
 	fputs("null", j->out);
 }
 
+void json_double(struct json *j, const char *key, double value)
+{
+	begin(j, key);
+	if (isfinite(value))
+		fprintf(j->out, "%.10g", value);
+	else
+		fputs("null", j->out);
+}
+
 void json_bool(struct json *j, const char *key, bool value)
 {
 	begin(j, key);

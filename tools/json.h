@@ -42,6 +42,8 @@ void json_hex(struct json *j, const char *key, uint64_t value);
 /* Rounded to an integer; 0 for what is negative or no number. */
 void json_round(struct json *j, const char *key, double value);
 void json_null(struct json *j, const char *key);
+/* With ten digits; null when it is infinite or no number. */
+void json_double(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 
 #endif

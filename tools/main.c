@@ -13,11 +13,12 @@ static const struct command *const commands[] = {
 	&cmd_report,
 	&cmd_export,
 	&cmd_doctor,
+	&cmd_compare,
 };
 /* clang-format on */
 
 /* Known, and refused until they are built. */
-static const char *const later[] = {"compare", "tune", "set", "top"};
+static const char *const later[] = {"tune", "set", "top"};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

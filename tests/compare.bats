@@ -1,0 +1,348 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# mmgate compare: configurations beside each other.  Programs here print the
+# number that they are measured by, so nothing depends on time.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	# Prints what the lock is worth, and notes each run.
+	cat >rate <<-'EOS'
+		#!/bin/sh
+		echo "${MMGATE_LOCK-bare}" >>runs
+		case ${MMGATE_LOCK-bare} in
+		mutex) rate=200 ;;
+		spin) rate=50 ;;
+		*) rate=100 ;;
+		esac
+		echo "rate: 1"
+		echo "rate: $rate per second"
+	EOS
+	chmod +x rate
+}
+
+# The value of a Python expression over the json in $output.
+json() {
+	"$PYTHON" -c 'if 1:
+		import json, sys
+		d = json.load(sys.stdin)
+		c = d["configs"]
+		print(eval(sys.argv[1]))' "$1" <<<"$output"
+}
+
+rates() {
+	mmgate compare --metric '^rate: ([0-9.]+)' "$@"
+}
+
+@test "the ratio, its interval and the verdict are against the first" {
+	run -0 --separate-stderr rates -n 3 --format json --config lock=none \
+		--config lock=mutex --config lock=spin --config bare -- ./rate
+	equal "$stderr" ''
+	equal "$(json '[x["config"] for x in c]')" \
+		"['lock=none', 'lock=mutex', 'lock=spin', 'bare']"
+	equal "$(json '[x["verdict"] for x in c]')" \
+		"['baseline', 'faster', 'slower', 'no difference']"
+	equal "$(json '[x["ratio"] for x in c]')" '[1, 2, 0.5, 1]'
+	equal "$(json '[x["ratio_ci95"] for x in c]')" \
+		'[[1, 1], [2, 2], [0.5, 0.5], [1, 1]]'
+	equal "$(json '[x["median"] for x in c]')" '[100, 200, 50, 100]'
+	equal "$(json 'c[1]["values"]')" '[200, 200, 200]'
+	equal "$(json '(d["version"], d["rounds"], d["noise"])')" '(1, 3, 0)'
+	equal "$(json 'd["metric"]')" '^rate: ([0-9.]+)'
+}
+
+@test "each configuration has what its runs cost" {
+	run -0 mmgate compare -n 2 --format json --config lock=none \
+		--config bare -- "$SUBJECTS/mapper" -n 10
+	equal "$(json 'd["metric"]')" wall
+	equal "$(json '[all(x["cpu_s"] > 0 and x["median"] > 0 and
+		x["peak_rss_bytes"] > 100000 and x["page_faults"] > 0 and
+		x["voluntary_switches"] >= 0 and x["involuntary_switches"] >= 0
+		for x in c)]')" '[True]'
+}
+
+@test "less is better for times, and for a number with --lower" {
+	run -0 rates --lower -n 2 --format json --config lock=none \
+		--config lock=mutex -- ./rate
+	equal "$(json '(c[1]["ratio"], c[1]["verdict"])')" "(0.5, 'slower')"
+	cat >busy <<-'EOS'
+		#!/bin/sh
+		[ "${MMGATE_LOCK-}" = mutex ] && sleep 0.3
+		exit 0
+	EOS
+	chmod +x busy
+	run -0 mmgate compare -n 3 --format json --config lock=none \
+		--config lock=mutex -- ./busy
+	equal "$(json 'c[1]["ratio"] < 0.9')" True
+}
+
+@test "every round runs every configuration once, behind the warm-up" {
+	run -0 rates -n 4 --warmup 2 --config lock=none --config lock=mutex \
+		--config bare -- ./rate
+	equal "$(wc -l <runs)" 18
+	# Whatever the order: no round has one of them twice.
+	while read -r a && read -r b && read -r c; do
+		equal "$(printf '%s\n' "$a" "$b" "$c" | sort | xargs)" \
+			'bare mutex none'
+	done <runs
+	rm runs
+	run -0 rates -n 1 --warmup 0 --config bare --config bare -- ./rate
+	equal "$(wc -l <runs)" 2
+}
+
+@test "the order of the rounds is not always the same" {
+	run -0 rates -n 40 --warmup 0 --config lock=none --config lock=mutex \
+		-- ./rate
+	equal "$(paste - - <runs | sort -u | wc -l)" 2
+}
+
+@test "events and stacks are off, and there is no log" {
+	printf '#!/bin/sh\nenv\necho "rate: 1"\n' >show
+	chmod +x show
+	mkdir logs
+	MMGATE_LOG=$PWD/logs MMGATE_EVENTS=all run -0 rates -n 1 --warmup 0 \
+		--config lock=none --config lock=spin -- ./show
+	equal "$(ls logs)" ''
+	cat >check <<-'EOS'
+		#!/bin/sh
+		[ "$MMGATE_EVENTS $MMGATE_STACKS ${MMGATE_LOG-unset}" = \
+			'off off unset' ] || exit 9
+		case $LD_PRELOAD in *libmmgate.so) ;; *) exit 8 ;; esac
+		echo rate: 1
+	EOS
+	chmod +x check
+	MMGATE_LOG=$PWD/logs MMGATE_EVENTS=all run -0 rates -n 1 \
+		--config lock=none --config 'lock=spin calls=munmap' -- ./check
+}
+
+@test "bare is without the library, and keeps other preloads" {
+	printf '#!/bin/sh\n[ -z "${LD_PRELOAD-}" ] || exit 7\n' >none
+	printf '#!/bin/sh\n[ "$LD_PRELOAD" = libm.so.6 ] || exit 7\n' >other
+	chmod +x none other
+	run -0 mmgate compare -n 1 --config bare --config bare -- ./none
+	LD_PRELOAD=$LIBRARY run -0 "$BUILD/mmgate" compare -n 1 --config bare \
+		--config bare -- ./none
+	[ -e /lib/x86_64-linux-gnu/libm.so.6 ] || skip 'no libm.so.6 here'
+	LD_PRELOAD=$LIBRARY:libm.so.6 run -0 "$BUILD/mmgate" compare -n 1 \
+		--config bare --config bare -- ./other
+}
+
+@test "settings come from the environment, and the configuration goes first" {
+	printf '#!/bin/sh\necho "rate: 1"; echo $MMGATE_LOCK $MMGATE_CALLS >>runs\n' \
+		>show
+	chmod +x show
+	MMGATE_LOCK=spin MMGATE_CALLS=mmap run -0 rates -n 1 --warmup 0 \
+		--config max-wait=2s --config lock=mutex -- ./show
+	equal "$(sort runs | xargs)" 'mutex mmap spin mmap'
+}
+
+@test "cpus limits a configuration to so many CPUs, or to these" {
+	printf '#!/bin/sh\necho "rate: $(nproc)"\n' >cpus
+	chmod +x cpus
+	all=$(nproc)
+	first=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+	run -0 rates -n 1 --format json --config bare --config 'bare cpus=1' \
+		--config "lock=none cpus=$first-$first" -- ./cpus
+	equal "$(json '[x["median"] for x in c]')" "[$all, 1, 1]"
+}
+
+@test "a run that fails is an error with its configuration and its output" {
+	cat >fail <<-'EOS'
+		#!/bin/sh
+		echo 'so far so good'
+		[ "$MMGATE_LOCK" = none ] && exit 0
+		printf 'no \033[31mluck\n' >&2
+		exit 3
+	EOS
+	chmod +x fail
+	run -1 --separate-stderr mmgate compare -n 2 --config lock=none \
+		--config lock=mutex -- ./fail
+	equal "$output" ''
+	contains "$stderr" 'lock=mutex: exit status 3'
+	contains "$stderr" 'so far so good'
+	contains "$stderr" 'no ?[31mluck'
+	run -1 --separate-stderr mmgate compare -n 2 --config lock=spin \
+		--config bare -- sh -c '[ -z "$LD_PRELOAD" ] || kill -SEGV $$'
+	contains "$stderr" 'lock=spin: ended by signal 11'
+}
+
+@test "a program that stops is not waited for" {
+	run -1 --separate-stderr mmgate compare -n 1 --config lock=none \
+		--config bare -- sh -c 'kill -STOP $$'
+	contains "$stderr" 'stopped by signal'
+}
+
+@test "--check-output refuses an output that differs" {
+	cat >differ <<-'EOS'
+		#!/bin/sh
+		echo 'the same'
+		echo "lock ${MMGATE_LOCK-}"
+		echo "rate: $$"
+		date +%N >&2
+	EOS
+	chmod +x differ
+	run -1 --separate-stderr rates -n 2 --check-output --config lock=none \
+		--config lock=mutex -- ./differ
+	equal "$output" ''
+	contains "$stderr" 'lock=mutex: its output differs in line 2'
+	contains "$stderr" "'lock mutex', not 'lock none'"
+	# The numbers that are measured by may differ, in length too.
+	run -0 rates -n 3 --check-output --config lock=none \
+		--config 'lock=none max-wait=2s' -- ./differ
+	run -1 --separate-stderr mmgate compare -n 3 --check-output \
+		--config lock=none --config bare -- ./differ
+	contains "$stderr" 'differs'
+}
+
+@test "a metric that is not there, no number or not above 0 is an error" {
+	while IFS='|' read -r words complaint; do
+		run -1 --separate-stderr rates -n 2 --config lock=none \
+			--config bare -- echo "$words"
+		contains "$stderr" "$complaint"
+	done <<-'ROWS'
+		nothing|nothing in it matches
+		rate: 1.2.3|is no number
+		rate: 0|above 0
+	ROWS
+	# In stderr, too.
+	run -0 rates -n 2 --config lock=none --config bare -- \
+		sh -c 'echo "rate: 5" >&2'
+}
+
+@test "what is wrong is said in one line before anything starts" {
+	while IFS='|' read -r option value complaint; do
+		run -2 --separate-stderr mmgate compare --config lock=none \
+			--config bare "$option" "$value" -- touch ran
+		equal "${#stderr_lines[@]}" 1 "lines on stderr for $value"
+		contains "$stderr" "$complaint"
+	done <<-'ROWS'
+		--config|lock=mutexx|MMGATE_LOCK=mutexx: not understood
+		--config|lokc=mutex|did you mean lock?
+		--config|mutex|not bare, cpus=
+		--config||empty
+		--config|bare lock=none|only cpus goes with it
+		--config|cpus=0|may be used here
+		--config|cpus=4096|may be used here
+		--config|cpus=1-|a number of CPUs
+		--config|events=all|no log
+		--config|o=/tmp|no log
+		-n|0|1 to 1000
+		-n|many|1 to 1000
+		--warmup|-1|0 to 1000
+		--metric|[0-9]+|group
+		--metric|(|--metric
+		--format|csv|text, json and markdown
+		-o|/nowhere/to/be|/nowhere/to/be
+		--rounds|5|unknown option
+	ROWS
+	run -2 --separate-stderr mmgate compare --config lock=none -- touch ran
+	contains "$stderr" 'two configurations'
+	run -2 --separate-stderr mmgate compare --config lock=none \
+		--config bare
+	contains "$stderr" 'which command?'
+	run -127 mmgate compare --config bare --config bare -- ./no-such
+	MMGATE_LOCK=bad run -2 mmgate compare --config lock=none \
+		--config bare -- touch ran
+	[ ! -e ran ]
+}
+
+@test "text and markdown say the same as json, and -o writes it" {
+	configs=(--config lock=none --config lock=mutex --config lock=spin)
+	run -0 rates -n 3 "${configs[@]}" -- ./rate
+	contains "${lines[0]}" '3 rounds of 3 configurations'
+	contains "$output" 'baseline'
+	equal "$(grep -c 'lock=mutex .* 2.000 .* 2.000 to 2.000 .* faster' \
+		<<<"$output")" 1
+	run -0 rates -n 3 --format markdown -o table.md "${configs[@]}" -- \
+		./rate
+	equal "$output" ''
+	equal "$(grep -c '^|' table.md)" 5
+	equal "$(grep -c '^| lock=spin | 50 | 0.500 | 0.500 to 0.500 | slower |' \
+		table.md)" 1
+}
+
+@test "noise is told from a difference, and what would settle it is said" {
+	# The rates of a configuration's runs, in whatever order they come.
+	cat >noisy <<-'EOS'
+		#!/bin/sh
+		[ "$MMGATE_LOCK" = none ] && rates='150 100 140 110' ||
+			rates='130 150 110 180'
+		echo >>"count.$MMGATE_LOCK"
+		echo "rate: $(echo $rates |
+			cut -d' ' -f"$(wc -l <"count.$MMGATE_LOCK")")"
+	EOS
+	chmod +x noisy
+	run -0 rates -n 4 --warmup 0 --config lock=none --config lock=mutex \
+		-- ./noisy
+	contains "$output" 'no difference'
+	contains "$output" 'lock=mutex: too noisy to tell, '
+	contains "$output" 'more rounds would settle it (-n '
+	rm count.*
+	run -0 rates -n 4 --warmup 0 --format json --config lock=none \
+		--config lock=mutex -- ./noisy
+	equal "$(json 'c[1]["more_rounds"] > 4 and d["noise"] > 0.05')" True
+	rm count.*
+	run -0 rates -n 1 --warmup 0 --format json --config lock=none \
+		--config lock=mutex -- ./noisy
+	equal "$(json '(c[1]["ratio_ci95"][1], c[1]["verdict"])')" \
+		"(None, 'no difference')"
+}
+
+@test "a signal ends the run and keeps the whole rounds" {
+	# Two rounds of numbers, then a run that goes on.
+	cat >slow <<-'EOS'
+		#!/bin/sh
+		echo >>count
+		echo 'rate: 5'
+		[ "$(wc -l <count)" -lt 5 ] && exit
+		echo >waits
+		[ -n "${STUBBORN-}" ] && trap '' TERM
+		exec sleep 1000
+	EOS
+	chmod +x slow
+	for signal in INT:130 TERM:143; do
+		rm -f count waits
+		"$BUILD/mmgate" compare -n 10 --warmup 0 --format json \
+			--metric 'rate: (.*)' --config bare --config bare \
+			-- ./slow >out 3>&- &
+		child=$!
+		eventually test -e waits
+		kill "-${signal%:*}" "$child"
+		status=0
+		wait "$child" || status=$?
+		equal "$status" "${signal#*:}"
+		output=$(cat out)
+		equal "$(json '(d["rounds"], len(c[1]["values"]))')" '(2, 2)'
+	done
+	# Without a whole round there is nothing to report.
+	rm waits
+	seq 10 >count
+	STUBBORN=1 "$BUILD/mmgate" compare --config bare --config bare -- ./slow >out \
+		2>err 3>&- &
+	child=$!
+	eventually test -e waits
+	kill -TERM "$child"
+	status=0
+	wait "$child" || status=$?
+	equal "$status" 143
+	equal "$(cat out)" ''
+	contains "$(cat err)" 'nothing to report'
+}
+
+@test "a run starts with an empty stdin, in a group of its own" {
+	run -0 rates -n 1 --config lock=none --config bare -- \
+		sh -c 'cat; echo "rate: 1"' <<<'not for it'
+	run -0 rates -n 1 --config lock=none --config bare -- \
+		sh -c '[ "$(ps -o pgid= $$ | tr -d " ")" = $$ ] && echo rate: 1'
+}
+
+@test "a terminal sees a bar, and what is no terminal does not" {
+	need script
+	run -0 script -qec "'$BUILD/mmgate' compare -n 2 --config bare \
+		--config bare -- true" /dev/null
+	contains "$output" '] 0/6 bare'
+	run -0 --separate-stderr mmgate compare -n 2 --config bare \
+		--config bare -- true
+	equal "$stderr" ''
+}

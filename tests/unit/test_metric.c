@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../tools/metric.h"
+#include "check.h"
+
+static void test_kinds(void)
+{
+	char why[METRIC_LINE];
+	struct metric m;
+
+	check_true(metric_set(&m, "wall", false, why) && m.lower &&
+			   m.kind == METRIC_WALL,
+		   "wall: less is better");
+	check_true(metric_set(&m, "cpu", false, why) && m.lower &&
+			   m.kind == METRIC_CPU,
+		   "cpu: less is better");
+	check_true(metric_set(&m, "a(b)", false, why) && !m.lower,
+		   "a number: more is better");
+	metric_free(&m);
+	check_true(metric_set(&m, "a(b)", true, why) && m.lower,
+		   "unless it is said that less is");
+	metric_free(&m);
+	check_true(!metric_set(&m, "ab", false, why), "a group is needed");
+	check_true(!metric_set(&m, "a(b", false, why), "no regular expression");
+}
+
+static const struct {
+	const char *regex, *output;
+	double value; /* 0: none */
+} finds[] = {
+	{"x: ([0-9.]+)", "x: 1.5\n", 1.5},
+	{"x: ([0-9.]+)", "x: 1\nx: 2\ny: 3\n", 2},
+	{"x: ([0-9.]+) y: ([0-9.]+)", "x: 1 y: 2\n", 1},
+	{"^x: (.*)$", "wax: 1\nx: 2\nwax: 3\n", 2},
+	{"^x: (.*)", "x: 1 x: 2\n", 0},
+	{"^(x)?[0-9]", "1\n", 0},
+	{"^([0-9]*)", "7\n\nabc", 0},
+	{"x: (.*)", "x: 2e3\n", 2000},
+	{"x: (.*)", "x: -1\n", 0},
+	{"x: (.*)", "x: 0\n", 0},
+	{"x: (.*)", "x: nan\n", 0},
+	{"x: (.*)", "x: inf\n", 0},
+	{"x: (.*)", "x: \n", 0},
+	{"x: (.*)", "x: 12 k\n", 0},
+	{"x: (.*)", "", 0},
+};
+
+static void test_find(void)
+{
+	for (size_t i = 0; i < sizeof(finds) / sizeof(finds[0]); i++) {
+		char why[METRIC_LINE] = "";
+		struct metric m;
+		double value = 0;
+
+		metric_set(&m, finds[i].regex, false, why);
+		if (!metric_find(&m, finds[i].output, &value, why))
+			value = 0;
+		metric_free(&m);
+		check_between(finds[i].value, finds[i].value, value,
+			      "row %zu: %s", i, finds[i].regex);
+		check_true((value == 0) == (why[0] != '\0'),
+			   "row %zu: a reason, or none", i);
+	}
+}
+
+static void mask(const char *name, const char *regex, const char *output,
+		 const char *wanted)
+{
+	char text[64], why[METRIC_LINE];
+	struct metric m;
+
+	snprintf(text, sizeof(text), "%s", output);
+	metric_set(&m, regex, false, why);
+	metric_mask(&m, text);
+	metric_free(&m);
+	check_text(wanted, text, "%s", name);
+}
+
+static void test_mask(void)
+{
+	mask("the number goes", "x: ([0-9]+)", "a\nx: 12\nb\n", "a\nx: \nb\n");
+	mask("all of them go", "x: ([0-9]+)", "x: 1 x: 234x: 5", "x:  x: x: ");
+	mask("nothing to leave out", "x: ([0-9]+)", "y: 1\n", "y: 1\n");
+	mask("empty groups", "x([0-9]*)", "xx1x", "xxx");
+	mask("empty matches", "([0-9]*)", "a1b22", "ab");
+	mask("an empty output", "([0-9]*)", "", "");
+}
+
+int main(void)
+{
+	test_kinds();
+	test_find();
+	test_mask();
+	return check_done();
+}

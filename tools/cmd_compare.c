@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "comparison.h"
+#include "config.h"
+#include "die.h"
+#include "launch.h"
+#include "opts.h"
+#include "output.h"
+#include "preflight.h"
+#include "rounds.h"
+
+enum { DEFAULT_ROUNDS = 20, DEFAULT_WARMUP = 1, MOST_WARMUP = 1000 };
+
+struct format {
+	const char *name;
+	void (*print)(const struct comparison *c, FILE *out);
+};
+
+static const struct format formats[] = {
+	{"text", comparison_print_text},
+	{"json", comparison_print_json},
+	{"markdown", comparison_print_markdown},
+};
+
+struct compare {
+	size_t rounds, warmup;
+	const char *metric_text, *output;
+	bool lower, check_output;
+	const struct format *format;
+	struct config *configs;
+	size_t config_count;
+	struct metric metric;
+	struct preflight preflight;
+	FILE *out;
+};
+
+enum {
+	OPT_WARMUP = 256,
+	OPT_METRIC,
+	OPT_LOWER,
+	OPT_CHECK_OUTPUT,
+	OPT_FORMAT,
+	OPT_CONFIG,
+};
+
+static const struct option longs[] = {
+	{"warmup", required_argument, NULL, OPT_WARMUP},
+	{"metric", required_argument, NULL, OPT_METRIC},
+	{"lower", no_argument, NULL, OPT_LOWER},
+	{"check-output", no_argument, NULL, OPT_CHECK_OUTPUT},
+	{"format", required_argument, NULL, OPT_FORMAT},
+	{"config", required_argument, NULL, OPT_CONFIG},
+	{0},
+};
+
+static size_t parse_count(const char *option, const char *value, uint64_t least,
+			  uint64_t most)
+{
+	uint64_t count;
+
+	if (text_parse_u64(value, strlen(value), &count) != 0 ||
+	    count < least || count > most)
+		die(EXIT_USAGE,
+		    "compare: %s %s: give a number from %llu to %llu", option,
+		    value, (unsigned long long)least, (unsigned long long)most);
+	return (size_t)count;
+}
+
+static const struct format *find_format(const char *name)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (strcmp(formats[i].name, name) == 0)
+			return &formats[i];
+	die(EXIT_USAGE,
+	    "compare: --format %s: accepted are text, json and markdown", name);
+}
+
+static void add_config(struct compare *c, const char *text)
+{
+	c->configs = xrealloc(c->configs,
+			      (c->config_count + 1) * sizeof(*c->configs));
+	config_parse(&c->configs[c->config_count++], "compare: --config", text);
+}
+
+static void take_option(struct compare *c, int option)
+{
+	switch (option) {
+	case 'n':
+		c->rounds = parse_count("-n", optarg, 1, RATIO_MOST_ROUNDS);
+		break;
+	case 'o':
+		c->output = optarg;
+		break;
+	case OPT_WARMUP:
+		c->warmup = parse_count("--warmup", optarg, 0, MOST_WARMUP);
+		break;
+	case OPT_METRIC:
+		c->metric_text = optarg;
+		break;
+	case OPT_LOWER:
+		c->lower = true;
+		break;
+	case OPT_CHECK_OUTPUT:
+		c->check_output = true;
+		break;
+	case OPT_FORMAT:
+		c->format = find_format(optarg);
+		break;
+	default:
+		add_config(c, optarg);
+	}
+}
+
+static char **parse(struct compare *c, int argc, char **argv)
+{
+	char why[METRIC_LINE];
+	int option;
+
+	while ((option = opts_next(argc, argv, "+:n:o:", longs)) != -1)
+		take_option(c, option);
+	if (c->config_count < 2)
+		die(EXIT_USAGE, "compare: give two configurations or more, "
+				"such as --config lock=none --config "
+				"lock=mutex");
+	if (argv[optind] == NULL)
+		die(EXIT_USAGE, "compare: which command? mmgate compare "
+				"--config ... -- CMD ARG...");
+	if (!metric_set(&c->metric, c->metric_text, c->lower, why))
+		die(EXIT_USAGE, "compare: --metric %s: %s", c->metric_text,
+		    why);
+	return argv + optind;
+}
+
+static bool all_bare(const struct compare *c)
+{
+	for (size_t i = 0; i < c->config_count; i++)
+		if (!c->configs[i].bare)
+			return false;
+	return true;
+}
+
+static void check_command(struct compare *c, char **command,
+			  const char *library)
+{
+	struct preflight *p = &c->preflight;
+
+	preflight_check(p, command[0], library);
+	preflight_arguments(p, command, library);
+	if (p->status == EXIT_DONE ||
+	    (p->status == EXIT_NOT_GATED && all_bare(c))) {
+		for (size_t i = 0; i < p->note_count; i++)
+			warn("note: %s", p->notes[i]);
+		return;
+	}
+	die(p->status, "%s", p->reason);
+}
+
+static char ***prepare(struct compare *c, char **command)
+{
+	char why[512], *library = launch_library(why), ***variables;
+
+	if (library == NULL)
+		die(EXIT_USAGE, "%s", why);
+	check_command(c, command, library);
+	variables = xcalloc(c->config_count, sizeof(*variables));
+	for (size_t i = 0; i < c->config_count; i++)
+		variables[i] = config_variables(&c->configs[i], library,
+						c->preflight.runtimes, NULL);
+	free(library);
+	return variables;
+}
+
+static enum rounds_end measure(const struct compare *c, struct rounds *rounds)
+{
+	enum rounds_end end;
+
+	progress_begin(rounds->progress,
+		       (c->warmup + c->rounds) * c->config_count);
+	rounds_begin(rounds);
+	end = rounds_warm_up(rounds, c->warmup);
+	if (end == ROUNDS_DONE)
+		end = rounds_measure(rounds, c->rounds);
+	progress_end(rounds->progress);
+	return end;
+}
+
+static void print(const struct compare *c, const struct rounds *rounds)
+{
+	struct comparison *comparison = comparison_new(rounds, c->rounds);
+
+	c->format->print(comparison, c->out);
+	output_close(c->out, c->output);
+	comparison_free(comparison);
+}
+
+/* Reports what there is; returns the exit status. */
+static int conclude(const struct compare *c, const struct rounds *rounds,
+		    enum rounds_end end)
+{
+	if (end == ROUNDS_FAILED) {
+		rounds_tell_failure(rounds);
+		return EXIT_FAILED;
+	}
+	if (rounds->done > 0)
+		print(c, rounds);
+	else
+		warn("compare: interrupted before the first round was whole: "
+		     "nothing to report");
+	return end == ROUNDS_ASKED ? 128 + rounds->asked : EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct compare c = {
+		.rounds = DEFAULT_ROUNDS,
+		.warmup = DEFAULT_WARMUP,
+		.metric_text = "wall",
+		.format = &formats[0],
+	};
+	char **command = parse(&c, argc, argv), ***variables;
+	struct progress progress;
+	struct measure measure_all;
+	struct rounds rounds = {
+		.measure = &measure_all,
+		.metric = &c.metric,
+		.configs = c.configs,
+		.config_count = c.config_count,
+		.check_output = c.check_output,
+		.progress = &progress,
+	};
+	enum rounds_end end;
+
+	variables = prepare(&c, command);
+	rounds.variables = variables;
+	c.out = output_open(c.output);
+	measure_begin(&measure_all, c.preflight.path, command);
+	end = measure(&c, &rounds);
+	measure_end(&measure_all);
+	return conclude(&c, &rounds, end);
+}
+
+const struct command cmd_compare = {
+	.name = "compare",
+	.summary = "measures configurations of the gate beside each other",
+	.synopsis =
+		"compare [options] --config C --config C... [--] CMD ARG...",
+	.help = "Runs CMD under each configuration, round by round in random "
+		"order, and says\n"
+		"how much better each is than the first: the ratio, its 95 % "
+		"interval, and a\n"
+		"verdict, which needs an interval that excludes 1 and a "
+		"difference of 1 %.\n"
+		"\n"
+		"  --config C       a configuration: words NAME=VALUE, named "
+		"like the options\n"
+		"                   of run (lock=mutex calls=munmap "
+		"place=thread ...); bare is\n"
+		"                   without the library; cpus=N is on N CPUs "
+		"only, cpus=LIST on\n"
+		"                   these (0,2-3; 2-2 is CPU 2).  What it does "
+		"not say is as\n"
+		"                   the environment says\n"
+		"  -n ROUNDS        1 to 1000, default 20; ten and fewer find "
+		"large differences\n"
+		"                   only\n"
+		"  --warmup N       rounds before those, default 1\n"
+		"  --metric wall    time that passed (the default); cpu: CPU "
+		"time\n"
+		"  --metric REGEX   a number in CMD's output: the last match "
+		"of a POSIX extended\n"
+		"                   regular expression, its first group; in "
+		"stdout or, if there\n"
+		"                   is none, in stderr\n"
+		"  --lower          less of that number is better (of times it "
+		"always is)\n"
+		"  --check-output   stdout must be the same in each run, but "
+		"for REGEX's numbers\n"
+		"  --format F       text (the default), json or markdown\n"
+		"  -o FILE          write to FILE, not to standard output\n"
+		"\n"
+		"CMD gets an empty stdin, its output is kept in memory, and "
+		"nothing is logged.\n"
+		"A run that fails is an error and not a time: its output is "
+		"shown, exit 1.\n"
+		"Ctrl-C ends the run and reports the whole rounds that there "
+		"are, exit 130.\n"
+		"When configurations differ in a delay of one call only "
+		"(delay=none,\n"
+		"delay=munmap:5us, ...), it is said how much of the time "
+		"depends on that call.\n"
+		"\n"
+		"Example:\n"
+		"  mmgate compare --config lock=none --config lock=mutex "
+		"--config bare -- \\\n"
+		"      xz -T4 -k -f big.tar\n",
+	.run = run,
+};

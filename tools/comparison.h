@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * comparison: what measured rounds say, each configuration against the first.
+ */
+#ifndef MMGATE_COMPARISON_H
+#define MMGATE_COMPARISON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ratio.h"
+#include "rounds.h"
+
+/* Figures are medians over the rounds. */
+struct comparison_row {
+	const char *config;
+	double *values; /* one a round */
+	double median;
+	struct ratio ratio; /* see ratio.h; above 1 is better than the first */
+	enum ratio_verdict verdict;
+	size_t more_rounds; /* that would settle it; 0: it is */
+	double cpu_s, voluntary, involuntary, faults, peak_rss_bytes;
+};
+
+/* How much of a program's time depends on one call: from configurations that
+ * differ in a delay of that call alone. */
+struct comparison_slope {
+	const char *op;      /* NULL: there is none to tell */
+	struct ratio per_us; /* part of the time, for each us added to a call */
+};
+
+struct comparison {
+	const struct metric *metric;
+	size_t rounds, wanted; /* measured, asked for */
+	struct comparison_row *rows;
+	size_t count;
+	double noise; /* scatter of one run, see ratio.h; the median of all */
+	struct comparison_slope slope;
+};
+
+/* pre: at least one round is done. */
+struct comparison *comparison_new(const struct rounds *rounds, size_t wanted);
+void comparison_free(struct comparison *comparison);
+
+/* "baseline", "faster", "slower", "no difference" */
+const char *comparison_verdict(const struct comparison *c, size_t row);
+
+void comparison_print_text(const struct comparison *c, FILE *out);
+void comparison_print_markdown(const struct comparison *c, FILE *out);
+void comparison_print_json(const struct comparison *c, FILE *out);
+
+#endif

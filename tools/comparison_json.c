@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "comparison.h"
+#include "json.h"
+
+enum { VERSION = 1 };
+
+static void put_interval(struct json *j, const char *key,
+			 const struct ratio *ratio)
+{
+	json_open(j, key, '[');
+	json_double(j, NULL, ratio->low);
+	json_double(j, NULL, ratio->high);
+	json_close(j);
+}
+
+static void put_row(struct json *j, const struct comparison *c, size_t i)
+{
+	const struct comparison_row *row = &c->rows[i];
+
+	json_open(j, NULL, '{');
+	json_string(j, "config", row->config);
+	json_double(j, "median", row->median);
+	json_open(j, "values", '[');
+	for (size_t k = 0; k < c->rounds; k++)
+		json_double(j, NULL, row->values[k]);
+	json_close(j);
+	json_double(j, "ratio", row->ratio.value);
+	put_interval(j, "ratio_ci95", &row->ratio);
+	json_string(j, "verdict", comparison_verdict(c, i));
+	json_u64(j, "more_rounds", row->more_rounds);
+	json_double(j, "cpu_s", row->cpu_s);
+	json_round(j, "voluntary_switches", row->voluntary);
+	json_round(j, "involuntary_switches", row->involuntary);
+	json_round(j, "page_faults", row->faults);
+	json_round(j, "peak_rss_bytes", row->peak_rss_bytes);
+	json_close(j);
+}
+
+static void put_slope(struct json *j, const struct comparison_slope *slope)
+{
+	json_open(j, "slope", '{');
+	json_string(j, "op", slope->op);
+	json_double(j, "per_us", slope->per_us.value);
+	put_interval(j, "per_us_ci95", &slope->per_us);
+	json_close(j);
+}
+
+void comparison_print_json(const struct comparison *c, FILE *out)
+{
+	struct json j = json_to(out, true);
+
+	json_open(&j, NULL, '{');
+	json_u64(&j, "version", VERSION);
+	json_string(&j, "metric", c->metric->text);
+	json_bool(&j, "lower_is_better", c->metric->lower);
+	json_u64(&j, "rounds", c->rounds);
+	json_open(&j, "configs", '[');
+	for (size_t i = 0; i < c->count; i++)
+		put_row(&j, c, i);
+	json_close(&j);
+	json_double(&j, "noise", c->noise);
+	if (c->slope.op != NULL)
+		put_slope(&j, &c->slope);
+	json_close(&j);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "units.h"
+#include "utf8.h"
+
+enum { BAR = 24, WHAT = 24 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void progress_begin(struct progress *progress, size_t total)
+{
+	*progress = (struct progress){
+		.on = isatty(STDERR_FILENO) == 1,
+		.total = total,
+		.started_ns = now_ns(),
+	};
+}
+
+static void tell_left(const struct progress *p, char *left, size_t size)
+{
+	double each = (double)(now_ns() - p->started_ns) / (double)p->done;
+
+	snprintf(left, size, "about %s left",
+		 units_time(each * (double)(p->total - p->done)));
+}
+
+void progress_step(struct progress *progress, const char *what)
+{
+	size_t filled = BAR * progress->done / progress->total;
+	char bar[BAR + 1], clean[WHAT + 1], left[64] = "";
+
+	if (!progress->on)
+		return;
+	memset(bar, '.', BAR);
+	memset(bar, '#', filled);
+	bar[BAR] = '\0';
+	utf8_clean(clean, what, WHAT, 0);
+	if (progress->done > 0)
+		tell_left(progress, left, sizeof(left));
+	fprintf(stderr, "\r\033[K[%s] %zu/%zu %s %s", bar, progress->done,
+		progress->total, clean, left);
+	progress->done++;
+}
+
+void progress_end(struct progress *progress)
+{
+	if (progress->on)
+		fputs("\r\033[K", stderr);
+}

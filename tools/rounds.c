@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "rounds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "die.h"
+#include "ratio.h"
+
+void rounds_begin(struct rounds *rounds)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	rounds->random =
+		(uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void fail(struct rounds *rounds, size_t config,
+		 const struct measure_run *run, char *line)
+{
+	rounds->failed = config;
+	rounds->failure = line;
+	rounds->last = *run;
+}
+
+/* Lines that are equal, and then the first that is not, in either. */
+static char *tell_difference(const char *expected, const char *got)
+{
+	size_t line = 1, from = 0, at = 0;
+
+	for (; expected[at] == got[at]; at++)
+		if (got[at] == '\n') {
+			line++;
+			from = at + 1;
+		}
+	return xasprintf("its output differs in line %zu from that of the "
+			 "first run of the first configuration: '%.*s', not "
+			 "'%.*s'",
+			 line, (int)strcspn(got + from, "\n"), got + from,
+			 (int)strcspn(expected + from, "\n"), expected + from);
+}
+
+/* NULL, or what is wrong with it. */
+static char *check_output(struct rounds *rounds, const struct measure_run *run)
+{
+	char *output = measure_output(run, 0), *line = NULL;
+
+	if (rounds->metric->kind == METRIC_REGEX)
+		metric_mask(rounds->metric, output);
+	if (rounds->reference == NULL) {
+		rounds->reference = output;
+		return NULL;
+	}
+	if (strcmp(rounds->reference, output) != 0)
+		line = tell_difference(rounds->reference, output);
+	free(output);
+	return line;
+}
+
+/* In stdout or, if there is nothing, in stderr.  NULL, or what is wrong. */
+static char *find_value(const struct metric *metric,
+			const struct measure_run *run, double *value)
+{
+	char why[METRIC_LINE], other[METRIC_LINE];
+	char *out = measure_output(run, 0), *err = measure_output(run, 1);
+	bool found = metric_find(metric, out, value, why) ||
+		     metric_find(metric, err, value, other);
+
+	free(out);
+	free(err);
+	return found ? NULL : xasprintf("no metric in its output: %s", why);
+}
+
+static char *take_value(const struct metric *metric,
+			const struct measure_run *run, double *value)
+{
+	switch (metric->kind) {
+	case METRIC_WALL:
+		*value = run->wall_s;
+		break;
+	case METRIC_CPU:
+		*value = run->cpu_s;
+		break;
+	case METRIC_REGEX:
+		return find_value(metric, run, value);
+	}
+	return *value > 0 ? NULL : xstrdup("it took no time at all");
+}
+
+static enum rounds_end judge(struct rounds *rounds, size_t config,
+			     struct rounds_sample *sample)
+{
+	const struct measure_run *run = &sample->run;
+	char *line = NULL;
+
+	rounds->asked = run->asked;
+	if (run->asked != 0)
+		return ROUNDS_ASKED;
+	if (run->failure[0] != '\0')
+		line = xstrdup(run->failure);
+	if (line == NULL && rounds->check_output)
+		line = check_output(rounds, run);
+	if (line == NULL)
+		line = take_value(rounds->metric, run, &sample->value);
+	if (line == NULL)
+		return ROUNDS_DONE;
+	fail(rounds, config, run, line);
+	return ROUNDS_FAILED;
+}
+
+/* Again, if it was stopped with us: then its times are none. */
+static void run_config(struct rounds *rounds, size_t config,
+		       struct measure_run *run)
+{
+	const struct config *c = &rounds->configs[config];
+
+	for (;;) {
+		measure_run(rounds->measure, rounds->variables[config],
+			    c->has_cpus ? &c->cpus : NULL, run);
+		if (!run->paused || run->asked != 0)
+			return;
+		measure_free(run);
+	}
+}
+
+static enum rounds_end run_one(struct rounds *rounds, size_t config,
+			       struct rounds_sample *sample)
+{
+	enum rounds_end end;
+
+	progress_step(rounds->progress, rounds->configs[config].text);
+	rounds->asked = launch_asked();
+	if (rounds->asked != 0)
+		return ROUNDS_ASKED;
+	run_config(rounds, config, &sample->run);
+	end = judge(rounds, config, sample);
+	if (end != ROUNDS_FAILED)
+		measure_free(&sample->run);
+	return end;
+}
+
+/* Who takes part, in a random order; returns how many.  The first output of
+ * all is the one to compare with, and is the first configuration's. */
+static size_t draw(struct rounds *rounds, size_t *order)
+{
+	size_t count = 0, fixed;
+
+	for (size_t i = 0; i < rounds->config_count; i++)
+		if (rounds->left_out == NULL || !rounds->left_out[i])
+			order[count++] = i;
+	fixed = rounds->check_output && rounds->reference == NULL;
+	for (size_t i = count; i > fixed + 1; i--) {
+		size_t j = fixed + ratio_random(&rounds->random, i - fixed);
+		size_t last = order[i - 1];
+
+		order[i - 1] = order[j];
+		order[j] = last;
+	}
+	return count;
+}
+
+static enum rounds_end run_round(struct rounds *rounds,
+				 struct rounds_sample *samples)
+{
+	size_t *order = xcalloc(rounds->config_count, sizeof(*order));
+	size_t count = draw(rounds, order);
+	enum rounds_end end = ROUNDS_DONE;
+
+	for (size_t i = 0; i < count && end == ROUNDS_DONE; i++)
+		end = run_one(rounds, order[i], &samples[order[i]]);
+	free(order);
+	return end;
+}
+
+enum rounds_end rounds_warm_up(struct rounds *rounds, size_t count)
+{
+	struct rounds_sample *samples =
+		xcalloc(rounds->config_count, sizeof(*samples));
+	enum rounds_end end = ROUNDS_DONE;
+
+	for (size_t i = 0; i < count && end == ROUNDS_DONE; i++)
+		end = run_round(rounds, samples);
+	free(samples);
+	return end;
+}
+
+enum rounds_end rounds_measure(struct rounds *rounds, size_t count)
+{
+	size_t n = rounds->config_count;
+	enum rounds_end end = ROUNDS_DONE;
+
+	rounds->samples =
+		xrealloc(rounds->samples,
+			 (rounds->done + count) * n * sizeof(*rounds->samples));
+	memset(rounds->samples + rounds->done * n, 0,
+	       count * n * sizeof(*rounds->samples));
+	for (; count > 0 && end == ROUNDS_DONE; count--) {
+		end = run_round(rounds, rounds->samples + rounds->done * n);
+		rounds->done += end == ROUNDS_DONE;
+	}
+	return end;
+}
+
+void rounds_tell_failure(const struct rounds *rounds)
+{
+	warn("%s: %s", rounds->configs[rounds->failed].text, rounds->failure);
+	measure_show(&rounds->last);
+}
+
+const struct rounds_sample *rounds_sample(const struct rounds *rounds,
+					  size_t round, size_t config)
+{
+	return &rounds->samples[round * rounds->config_count + config];
+}
