@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "../../tools/report.h"
+#include "../../tools/images.h"
+#include "../../tools/symbols.h"
 #include "check.h"
 #include "make_log.h"
 
@@ -16,13 +18,19 @@ static char *report_of_log(void)
 {
 	struct log_dir *dir = log_dir_open(directory);
 	const struct log_process *process = log_process(dir->logs[0]);
-	struct report report = {dir, &process, 1};
+	struct images *images = images_new();
+	struct report report = {.dir = dir,
+				.processes = &process,
+				.count = 1,
+				.logs = dir->logs,
+				.images = images};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	report_text(&report, out);
 	fclose(out);
+	images_free(images, symbols_free);
 	log_dir_close(dir);
 	return text;
 }
