@@ -14,7 +14,7 @@ Q := $(if $(V),,@)
 # `make check-layers` holds them to it.
 SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	libc_musl clock lock lock_none lock_mutex lock_spin lock_fifo permits \
-	lock_limit lock_rw locks world log modules stack gate \
+	lock_limit lock_rw locks auto world log modules stack gate \
 	place wrap wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge log \

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "auto.h"
 #include "clock.h"
 #include "locks.h"
 #include "log.h"
@@ -57,6 +58,10 @@ enum {
 	BETWEEN_STEP = 1 << 20, /* ticks: how finely that time is counted */
 	WITH_STACKS = 1 << 7,   /* beside enum knob_events */
 	MOST_NESTED = 1000,     /* calls that a handler is believed to make */
+
+	WAY_LOCK = 0x3f, /* enum lock_id */
+	WAY_AUTO = 0x40, /* auto chooses it */
+	WAY_DELAYED = 0x80,
 };
 
 /* What a thread carries; below 64 bytes, initial-exec, no destructor. */
@@ -66,7 +71,9 @@ struct thread {
 	uint32_t stripe;
 	uint32_t inside;  /* lock that it holds or waits for: kind (never none)
 			   * << 8 | generation; 0: none */
-	uint32_t nested;  /* calls that it made inside */
+	uint16_t nested;  /* calls that it made inside */
+	uint8_t line;     /* auto: where it counts */
+	uint8_t patience; /* auto: calls to its next look */
 	uint64_t left;    /* ticks: end of its last call */
 	uint64_t between; /* ticks between calls, not yet counted */
 	uint64_t random;
@@ -81,14 +88,19 @@ bool (*gate_new_process)(void);
 
 /* The settings in force, and what follows from them. */
 static struct {
-	uint8_t lock_of[OP_COUNT]; /* enum lock_id */
+	uint8_t way[OP_COUNT]; /* enum lock_id, + WAY_AUTO, + WAY_DELAYED */
 	uint8_t long_gated;
 	uint8_t events; /* enum knob_events, and WITH_STACKS */
 	uint64_t events_arg;
 	uint64_t slow_ticks;
 	uint64_t max_wait_ns;
+	uint32_t delay_ns[OP_COUNT];
+	uint32_t request; /* the last of `mmgate set` that was seen */
 	struct gate_callers callers;
 } config;
+
+/* The same as settings, for those who change some of them. */
+static struct knobs settings;
 
 static void derive(void)
 {
@@ -99,20 +111,76 @@ static void derive(void)
 				 __ATOMIC_RELAXED);
 }
 
+/* Other threads may be under way: a word at a time, each right by itself. */
+#define SET(field, value)                                                      \
+	__atomic_store_n(&config.field, (value), __ATOMIC_RELAXED)
+
+static uint8_t way(enum op op)
+{
+	return __atomic_load_n(&config.way[op], __ATOMIC_RELAXED);
+}
+
+/* What auto has chosen by now. */
+static void follow_auto(void)
+{
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (way(op) & WAY_AUTO)
+			SET(way[op], (uint8_t)((way(op) & ~WAY_LOCK) |
+					       auto_kind(auto_group(op))));
+}
+
+/* Begins to choose where the settings say so; `alone`: no other thread runs. */
+static void begin_auto(bool alone)
+{
+	uint32_t groups = 0;
+
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (way(op) & WAY_AUTO)
+			groups |= 1u << auto_group(op);
+	if (groups != 0)
+		auto_begin(groups, clock_monotonic(), alone);
+	follow_auto();
+}
+
+/* Which lock each op takes now, in the log. */
+static void say_locks(bool changed)
+{
+	uint8_t now[OP_COUNT];
+
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		now[op] = way(op) & WAY_LOCK;
+	if (log_is_open())
+		log_locks(now, changed);
+}
+
+static void follow_settings(bool alone)
+{
+	if (settings.limit != 0)
+		lock_permits = settings.limit;
+	SET(long_gated, settings.long_gated);
+	SET(events_arg, settings.events_arg);
+	SET(events, (uint8_t)(settings.events |
+			      (knobs_has_stacks(&settings) ? WITH_STACKS : 0)));
+	SET(max_wait_ns, settings.max_wait_ns);
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		enum lock_id id = knobs_lock_of(&settings, op);
+		unsigned delayed = settings.delay_ns[op] != 0 ? WAY_DELAYED : 0;
+
+		SET(delay_ns[op], settings.delay_ns[op]);
+		SET(way[op],
+		    (uint8_t)((id == LOCK_auto ? WAY_AUTO : id) | delayed));
+	}
+	begin_auto(alone);
+	derive();
+}
+
 void gate_init(const struct knobs *knobs, const struct gate_callers *callers)
 {
 	config.callers = *callers;
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		config.lock_of[op] = (uint8_t)knobs_lock_of(knobs, op);
-	if (knobs->limit != 0)
-		lock_permits = knobs->limit;
-	config.long_gated = knobs->long_gated;
-	config.events = knobs->events;
-	if (knobs_has_stacks(knobs))
-		config.events |= WITH_STACKS;
-	config.events_arg = knobs->events_arg;
-	config.max_wait_ns = knobs->max_wait_ns;
-	derive();
+	settings = *knobs;
+	follow_settings(true);
+	config.request = log_is_open() ? log_request() : 0;
+	say_locks(false);
 }
 
 /* --- who is calling --- */
@@ -132,6 +200,12 @@ uint32_t gate_probe_end(void)
 	return probed;
 }
 
+/* Threads' memory lies at round distances. */
+static uint8_t spread(uintptr_t address)
+{
+	return (uint8_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+}
+
 /*
  * The calling thread is new, or its process is, or there is nothing to do here
  * (too early, or passive).  Returns the process's word, 0 for nothing to do.
@@ -146,6 +220,8 @@ static never_inline uint32_t arrive(struct thread *t, enum op op)
 			return 0;
 		world_arrived(gate_new_process());
 		self = world_self();
+		config.request = 0; /* of its own log */
+		begin_auto(true);
 	}
 	if (!world_active(self)) {
 		if (unlikely(probing))
@@ -158,6 +234,8 @@ static never_inline uint32_t arrive(struct thread *t, enum op op)
 		fresh.left = clock_ticks();
 		fresh.random = (fresh.left ^ (uint64_t)fresh.tid << 32) | 1;
 	}
+	fresh.line = spread((uintptr_t)t);
+	fresh.patience = 1;
 	/* Whole before it counts: a handler's call may come in between. */
 	*t = fresh;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -648,13 +726,86 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 		write_event(t, span, &m);
 }
 
+/* --- settings that change while the program runs --- */
+
+/* Says which locks are new since the last time, in the log. */
+static never_inline void note_locks(struct thread *t)
+{
+	static uint8_t noted[OP_COUNT];
+	bool changed = false;
+
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		uint8_t now = way(op) & WAY_LOCK;
+		uint8_t before =
+			__atomic_exchange_n(&noted[op], now, __ATOMIC_RELAXED);
+		const struct gate_span span = {.asked = clock_ticks(),
+					       .op = op,
+					       .arg = now,
+					       .flags = before};
+		const struct measured m = {.weight = 1, .kind = EVENT_LOCK};
+
+		if (now == before)
+			continue;
+		changed = true;
+		if ((config.events & ~WITH_STACKS) != EVENTS_OFF)
+			write_event(t, &span, &m);
+	}
+	if (changed)
+		say_locks(true);
+}
+
+/* `mmgate set` asks for something. */
+static never_inline void follow_request(struct thread *t, uint32_t serial)
+{
+	char text[sizeof(((struct record_control *)NULL)->text)];
+	bool refused = true;
+
+	if (__atomic_exchange_n(&config.request, serial, __ATOMIC_RELAXED) ==
+	    serial)
+		return; /* another thread does */
+	if (log_read_request(serial, text, sizeof(text)) &&
+	    knobs_change(&settings, text) == 0) {
+		refused = false;
+		follow_settings(false);
+		stack_follow(&settings);
+		note_locks(t);
+	}
+	log_answer(serial, refused, &settings);
+}
+
+static never_inline void look_for_auto(struct thread *t)
+{
+	t->patience = (uint8_t)auto_patience();
+	if (!auto_look(clock_monotonic()))
+		return;
+	follow_auto();
+	if (log_is_open() && auto_decided())
+		note_locks(t);
+	auto_done();
+}
+
+static always_inline void count_for_auto(struct thread *t, enum op op)
+{
+	auto_count(t->line, op);
+	if (--t->patience == 0)
+		look_for_auto(t);
+}
+
+static never_inline void delay(enum op op)
+{
+	uint64_t until = clock_monotonic() + config.delay_ns[op];
+
+	while (clock_monotonic() < until)
+		sys_pause();
+}
+
 /* --- both ends --- */
 
 void gate_enter(struct gate_span *span)
 {
 	struct thread *t = &this_thread;
 	uint32_t self = world_self();
-	enum lock_id id;
+	uint8_t to;
 
 	if (unlikely(self != t->self || self == 0))
 		self = arrive(t, span->op);
@@ -662,9 +813,12 @@ void gate_enter(struct gate_span *span)
 	if (self == 0)
 		return;
 	span->wake = 0;
-	id = (enum lock_id)config.lock_of[span->op];
-	if (id != LOCK_none) {
-		take_lock(t, span, id);
+	to = way(span->op);
+	if (unlikely(to & WAY_DELAYED))
+		delay(span->op);
+	to &= WAY_LOCK;
+	if (to != LOCK_none) {
+		take_lock(t, span, (enum lock_id)to);
 		return;
 	}
 	span->outcome = OUTCOME_UNGATED;
@@ -690,7 +844,12 @@ long gate_leave(struct gate_span *span, long result)
 	}
 	if (span->outcome == OUTCOME_GATED)
 		give_back(t, span);
-	if (log_is_open())
+	if (log_is_open()) {
 		record(t, span, result, left);
+		if (unlikely(log_request() != config.request))
+			follow_request(t, log_request());
+	}
+	if (unlikely(way(span->op) & WAY_AUTO))
+		count_for_auto(t, span->op);
 	return result;
 }

@@ -329,8 +329,8 @@ static void open_log(struct record_pair start, bool quiet)
 
 static bool has_work(void)
 {
-	return knobs_lock_any(&knobs) || knobs.place != PLACE_KERNEL ||
-	       log_is_open();
+	return knobs_lock_any(&knobs) || knobs_delay_any(&knobs) ||
+	       knobs.place != PLACE_KERNEL || log_is_open();
 }
 
 /* What cannot be is said, and not recorded as if it were. */

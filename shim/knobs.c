@@ -20,10 +20,10 @@ enum { CHOICE_LIBC = -2, CHOICE_ALL = -2 };
 
 static const struct {
 	const char *name;
-	int id; /* enum lock_id, -1: not built */
+	enum lock_id id;
 } locks[] = {
 #define LOCK(name, help) {#name, LOCK_##name},
-#define LOCK_LATER(name, help) {#name, -1},
+#define LOCK_POLICY(name, help) {#name, LOCK_##name},
 #include "locks.def"
 };
 
@@ -110,8 +110,6 @@ static int parse_one_lock(const char *s, size_t len, uint8_t *id,
 		    (text_parse_u64(s + name + 1, len - name - 1, &n) != 0 ||
 		     n == 0 || n > MOST_LIMIT))
 			return -EINVAL;
-		if (locks[i].id < 0)
-			return -ENOSYS;
 		*id = (uint8_t)locks[i].id;
 		if (counts)
 			*limit = (uint32_t)n;
@@ -148,7 +146,7 @@ static int parse_lock_per_op(struct knobs *into, const char *value)
 			break;
 		value += len + 1;
 	}
-	into->lock = LOCK_COUNT;
+	into->lock = LOCK_PER_OP;
 	if (limit != 0)
 		into->limit = limit;
 	return 0;
@@ -172,7 +170,7 @@ static int parse_lock(struct knobs *knobs, const char *value)
 static void show_one_lock(unsigned id, uint32_t limit, struct text *out)
 {
 	for (size_t i = 0; i < COUNT_OF(locks); i++)
-		if (locks[i].id == (int)id)
+		if (locks[i].id == id)
 			text_put(out, locks[i].name);
 	if (id == LOCK_limit) {
 		text_put(out, ":");
@@ -184,7 +182,7 @@ static void show_lock(const struct knobs *knobs, struct text *out)
 {
 	const char *comma = "";
 
-	if (knobs->lock != LOCK_COUNT) {
+	if (knobs->lock != LOCK_PER_OP) {
 		show_one_lock(knobs->lock, knobs->limit, out);
 		return;
 	}
@@ -203,7 +201,7 @@ static void show_lock(const struct knobs *knobs, struct text *out)
 
 enum lock_id knobs_lock_of(const struct knobs *knobs, enum op op)
 {
-	if (knobs->lock == LOCK_COUNT)
+	if (knobs->lock == LOCK_PER_OP)
 		return (enum lock_id)knobs->lock_of[op];
 	return knobs->calls >> op & 1 ? (enum lock_id)knobs->lock : LOCK_none;
 }
@@ -295,29 +293,53 @@ static void show_place(const struct knobs *knobs, struct text *out)
 
 static int parse_delay(struct knobs *knobs, const char *value)
 {
+	enum { MOST_NS = 10000000 };
+	uint32_t delay_ns[OP_COUNT] = {0};
+	unsigned named = 0;
 	uint64_t ns;
 
-	(void)knobs;
-	if (text_equal(value, "none"))
-		return 0;
-	for (;;) {
+	for (bool more = !text_equal(value, "none"); more;) {
 		size_t len = text_word(value), colon = before_colon(value, len);
+		unsigned op = find_op(value, colon);
 
-		if (find_op(value, colon) == OP_COUNT || colon == len ||
+		if (op == OP_COUNT || colon == len || named >> op & 1 ||
 		    text_parse_duration(value + colon + 1, len - colon - 1,
 					&ns) != 0 ||
-		    ns > 10000000)
+		    ns > MOST_NS)
 			return -EINVAL;
-		if (value[len] == '\0')
-			return -ENOSYS;
+		named |= 1u << op;
+		delay_ns[op] = (uint32_t)ns;
+		more = value[len] != '\0';
 		value += len + 1;
 	}
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		knobs->delay_ns[op] = delay_ns[op];
+	return 0;
+}
+
+bool knobs_delay_any(const struct knobs *knobs)
+{
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (knobs->delay_ns[op] != 0)
+			return true;
+	return false;
 }
 
 static void show_delay(const struct knobs *knobs, struct text *out)
 {
-	(void)knobs;
-	text_put(out, "none");
+	const char *comma = "";
+
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		if (knobs->delay_ns[op] == 0)
+			continue;
+		text_put(out, comma);
+		text_put(out, op_name(op));
+		text_put(out, ":");
+		text_put_duration(out, knobs->delay_ns[op]);
+		comma = ",";
+	}
+	if (!knobs_delay_any(knobs))
+		text_put(out, "none");
 }
 
 static int parse_max_wait(struct knobs *knobs, const char *value)
@@ -577,7 +599,7 @@ static void show_skip(const struct knobs *knobs, struct text *out)
 /* clang-format off */
 static const struct knob knobs_table[] = {
 	{"MMGATE_LOCK", "lock",
-	 "none, mutex, spin, fifo, limit:N, rw, or OP:LOCK,... for some ops alone; not in this version: auto",
+	 "none, mutex, spin, fifo, limit:N, rw, auto, or OP:LOCK,... for some ops alone",
 	 "none", "the lock at the gate", parse_lock, show_lock},
 	{"MMGATE_CALLS", "calls",
 	 "all, or a comma list of mmap, munmap, mprotect, madvise, mremap, brk, pkey_mprotect",
@@ -590,7 +612,7 @@ static const struct knob knobs_table[] = {
 	 "how calls are caught", parse_hooks, show_hooks},
 	{"MMGATE_PLACE", "place", "kernel or thread", "kernel",
 	 "where anonymous mappings go", parse_place, show_place},
-	{"MMGATE_DELAY", "delay", "none; not in this version: OP:DURATION,...", "none",
+	{"MMGATE_DELAY", "delay", "none, or a comma list of OP:DURATION, at most 10ms each", "none",
 	 "busy wait added to each such call, to ask \"what if\"",
 	 parse_delay, show_delay},
 	{"MMGATE_MAX_WAIT", "max-wait", "a duration from 1us to 3600s", "1s",
@@ -639,6 +661,72 @@ void knobs_init(struct knobs *knobs)
 	for (size_t i = 0; i < COUNT_OF(knobs_table); i++)
 		if (knobs_table[i].initial != NULL)
 			knobs_table[i].parse(knobs, knobs_table[i].initial);
+}
+
+bool knob_is_live(const struct knob *knob)
+{
+	return knob->parse == parse_lock || knob->parse == parse_calls ||
+	       knob->parse == parse_long || knob->parse == parse_delay ||
+	       knob->parse == parse_max_wait || knob->parse == parse_events ||
+	       knob->parse == parse_stacks;
+}
+
+void knob_name(const struct knob *knob, struct text *out)
+{
+	for (const char *s = text_after(knob->variable, "MMGATE_"); *s != '\0';
+	     s++) {
+		char c = *s == '_' ? '_' : (char)(*s | 0x20);
+
+		text_put_bytes(out, &c, 1);
+	}
+}
+
+/* The setting whose name is `len` characters at `s`, or NULL. */
+static const struct knob *find_knob(const char *s, size_t len)
+{
+	for (size_t i = 0; i < COUNT_OF(knobs_table); i++) {
+		char name[32];
+		struct text out = text_over(name, sizeof(name));
+
+		knob_name(&knobs_table[i], &out);
+		if (text_is(s, len, name))
+			return &knobs_table[i];
+	}
+	return NULL;
+}
+
+static size_t length_to(const char *s, char end)
+{
+	size_t n = 0;
+
+	while (s[n] != '\0' && s[n] != end)
+		n++;
+	return n;
+}
+
+int knobs_change(struct knobs *knobs, char *text)
+{
+	struct knobs changed = *knobs;
+
+	while (*text != '\0') {
+		size_t len = length_to(text, '\n');
+		size_t name = length_to(text, '=');
+		const struct knob *knob = find_knob(text, name);
+		bool more = text[len] == '\n';
+		int error;
+
+		if (name >= len || knob == NULL)
+			return -EINVAL;
+		if (!knob_is_live(knob))
+			return -EPERM;
+		text[len] = '\0';
+		error = knob->parse(&changed, text + name + 1);
+		if (error != 0)
+			return error;
+		text += len + more;
+	}
+	*knobs = changed;
+	return 0;
 }
 
 void knob_complain(const struct knob *knob, const char *value, int error,

@@ -22,7 +22,11 @@
 enum lock_id {
 #define LOCK(name, help) LOCK_##name,
 #include "locks.def"
-	LOCK_COUNT
+	LOCK_COUNT,
+/* No locks: what MMGATE_LOCK may say beside them. */
+#define LOCK_POLICY(name, help) LOCK_##name,
+#include "locks.def"
+	LOCK_PER_OP
 };
 
 enum knob_hooks { HOOKS_SYMBOLS, HOOKS_LIBC, HOOKS_ALL };
@@ -33,13 +37,15 @@ enum knob_follow { FOLLOW_NONE, FOLLOW_EXEC, FOLLOW_FORK };
 /* The values in force.  Strings point to what was parsed. */
 struct knobs {
 	uint8_t lock; /* enum lock_id; LOCK_COUNT: each op its own */
-	uint8_t lock_of[OP_COUNT]; /* enum lock_id, when it is that */
-	uint8_t calls;             /* ops that take the lock, when it is not */
-	uint8_t long_gated;        /* bool */
-	uint8_t hooks;             /* enum knob_hooks */
-	uint8_t place;             /* enum knob_place */
-	uint8_t events;            /* enum knob_events */
-	uint8_t follow;            /* enum knob_follow */
+	uint8_t lock_of[OP_COUNT]; /* the same, for LOCK_PER_OP */
+	uint8_t calls;      /* ops that take the lock, a bit each; not for
+			       LOCK_PER_OP */
+	uint8_t long_gated; /* bool */
+	uint8_t hooks;      /* enum knob_hooks */
+	uint8_t place;      /* enum knob_place */
+	uint8_t events;     /* enum knob_events */
+	uint8_t follow;     /* enum knob_follow */
+	uint32_t delay_ns[OP_COUNT];
 	uint32_t limit;      /* threads inside, of the lock of that name */
 	uint64_t events_arg; /* slow: ns; every: N */
 	uint64_t max_wait_ns;
@@ -80,14 +86,25 @@ const struct knob *knob_at(size_t i);
 /* The default of `mmgate run`, where it has one of its own; else NULL. */
 const char *knob_of_run(const struct knob *knob);
 
+/* May it change while the program runs? */
+bool knob_is_live(const struct knob *knob);
+
+/* The name of the setting in the log, as MMGATE_MAX_WAIT's is max_wait. */
+void knob_name(const struct knob *knob, struct text *out);
+
+/* Changes live settings as "name=value\n" each says, all or none; the newlines
+ * in `text` become ends.  0, or the parser's error; -EPERM: one is not live. */
+int knobs_change(struct knobs *knobs, char *text);
+
 /* All defaults. */
 void knobs_init(struct knobs *knobs);
 
-/* The lock that calls of an op take, LOCK_none for none. */
+/* The lock that calls of an op take, LOCK_none for none, or LOCK_auto. */
 enum lock_id knobs_lock_of(const struct knobs *knobs, enum op op);
 
-/* Does any op take a lock? */
+/* Does any op take a lock; is any delayed? */
 bool knobs_lock_any(const struct knobs *knobs);
+bool knobs_delay_any(const struct knobs *knobs);
 
 /* Writes "VARIABLE=VALUE: " and what is wrong and accepted, one line without
  * its end, for the error that parse returned. */

@@ -491,12 +491,7 @@ static void describe_settings(const struct knobs *knobs, char *to, size_t size)
 	for (size_t i = 0; i < knob_count(); i++) {
 		const struct knob *knob = knob_at(i);
 
-		/* MMGATE_MAX_WAIT -> max_wait */
-		for (const char *s = knob->variable + 7; *s != '\0'; s++) {
-			char c = *s == '_' ? '_' : (char)(*s | 0x20);
-
-			text_put_bytes(&out, &c, 1);
-		}
+		knob_name(knob, &out);
 		text_put(&out, "=");
 		knob->show(knobs, &out);
 		text_put(&out, "\n");
@@ -524,6 +519,41 @@ static void fill_header(const struct knobs *knobs,
 	describe_settings(knobs, h->settings, sizeof(h->settings));
 	h->fresh[0] = clock_pair();
 	__atomic_store_n(&h->magic, RECORD_MAGIC, __ATOMIC_RELEASE);
+}
+
+bool log_read_request(uint32_t serial, char *text, size_t size)
+{
+	const struct record_control *c = log_hot.control;
+
+	if (size < sizeof(c->text))
+		return false;
+	/* Byte by byte: it is shared, and may change meanwhile. */
+	for (size_t i = 0; i < sizeof(c->text); i++)
+		text[i] = __atomic_load_n(&c->text[i], __ATOMIC_RELAXED);
+	return text[sizeof(c->text) - 1] == '\0' &&
+	       record_control_check(serial, text, sizeof(c->text)) ==
+		       __atomic_load_n(&c->check, __ATOMIC_RELAXED);
+}
+
+void log_answer(uint32_t serial, bool refused, const struct knobs *knobs)
+{
+	struct record_header *h = self.header;
+
+	if (!refused)
+		describe_settings(knobs, h->settings, sizeof(h->settings));
+	__atomic_store_n(&h->control.refused, refused, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->control.answered, serial, __ATOMIC_RELEASE);
+}
+
+void log_locks(const uint8_t lock_now[OP_COUNT], bool changed)
+{
+	struct record_header *h = self.header;
+
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		__atomic_store_n(&h->lock_now[op], lock_now[op],
+				 __ATOMIC_RELAXED);
+	if (changed)
+		__atomic_fetch_add(&h->lock_changes, 1, __ATOMIC_RELAXED);
 }
 
 static void explain_limit(uint64_t bytes, const char *because)
@@ -590,6 +620,7 @@ static void set_up(const struct log_about *about)
 	self.stacks = layout->stacks;
 	log_hot.next_look = 0;
 	log_hot.stripes = self.base + RECORD_HEADER_BYTES;
+	log_hot.control = &self.header->control;
 	self.started = about->start.ticks;
 	self.stripes = layout->stripes;
 	self.ring_slots = layout->ring_slots;

@@ -68,6 +68,16 @@ void *log_at(uint64_t offset);
 /* Memory for a part of the file; false, and said in the log: there is none. */
 bool log_fill(uint64_t offset, uint64_t bytes);
 
+/* A request of that serial: its text, "name=value\n" each.  False: it is not
+ * whole.  Each at most once. */
+bool log_read_request(uint32_t serial, char *text, size_t size);
+
+/* Says that it was looked at, and what is in force now. */
+void log_answer(uint32_t serial, bool refused, const struct knobs *knobs);
+
+/* Says which lock each op takes (enum lock_id); counts a change. */
+void log_locks(const uint8_t lock_now[OP_COUNT], bool changed);
+
 /* Corrects what log_open() was told of hooks and coverage. */
 void log_correct(const char *hooks, const char *coverage);
 
@@ -79,6 +89,7 @@ struct log_hot {
 	bool in_use; /* there is a log; when it is left its memory stays, for a
 		      * call that a handler interrupted and forked from */
 	char *stripes;
+	const struct record_control *control;
 	uint64_t next_look; /* ticks: the clocks are due to be compared */
 	uint32_t ready[RECORD_MAX_STRIPES]; /* parts with memory, a bit each */
 };
@@ -93,6 +104,12 @@ bool log_compare_clocks(uint64_t now);
 static inline bool log_is_open(void)
 {
 	return log_hot.in_use;
+}
+
+/* The last request to change settings; 0: none.  pre: the log is open. */
+static inline uint32_t log_request(void)
+{
+	return __atomic_load_n(&log_hot.control->serial, __ATOMIC_ACQUIRE);
 }
 
 static inline struct record_stripe *log_stripe(uint32_t stripe)

@@ -124,6 +124,10 @@ struct record_stripe {
 enum record_kind {
 	EVENT_CALL,
 	EVENT_OPENED, /* the gate opened; wait = the wait that led to it */
+	/* Calls of the op take the lock `arg` from now on (enum lock_id), and
+	 * took `flags` before. */
+	EVENT_LOCK,
+	EVENT_KINDS
 };
 
 /* How a call passed. */
@@ -329,6 +333,29 @@ static inline uint32_t record_pool_slot(uint64_t number, uint32_t slots)
 	return low | 1u << (n - 1) % bits;
 }
 
+/*
+ * What `mmgate set` asks of a running program: "name=value\n" each, as in
+ * header.settings.  It writes text and check, then the next serial; the program
+ * takes that up at the next call that it records, and answers.
+ */
+struct record_control {
+	uint32_t serial;   /* of the last request; 0: there was none */
+	uint32_t answered; /* the last that was looked at */
+	uint32_t refused;  /* 1: that one could not be followed */
+	uint32_t check;    /* record_control_check() */
+	char text[496];
+};
+
+static inline uint32_t record_control_check(uint32_t serial, const char *text,
+					    size_t size)
+{
+	uint32_t x = serial ^ 0x6d6d6774;
+
+	for (size_t i = 0; i < size; i++)
+		x = (x ^ (uint8_t)text[i]) * 16777619u;
+	return x;
+}
+
 enum record_clock {
 	RECORD_CLOCK_NS = 1, /* ticks are ns of CLOCK_MONOTONIC */
 	RECORD_CLOCK_TSC = 2,
@@ -365,7 +392,9 @@ struct record_header {
 	uint64_t opened;             /* times the gate opened */
 	uint64_t unrecorded;         /* calls that found no room at all */
 	uint64_t second_libc;        /* times another copy of libc was mapped */
-	uint64_t spare[6];
+	uint64_t lock_changes;       /* by `set` and auto */
+	uint8_t lock_now[8];         /* enum lock_id of each op */
+	uint64_t spare[4];
 	char comm[16];
 	char exe[1024];      /* target of /proc/self/exe, or empty */
 	char settings[2048]; /* effective ones, "name=value\n" each */
@@ -373,6 +402,7 @@ struct record_header {
 	char coverage[512];  /* "op=layer,...\n" each */
 	char limits[512];    /* why less is recorded than asked for, or empty */
 	struct record_stacks stacks;
+	struct record_control control;
 };
 
 /*

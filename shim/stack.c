@@ -101,6 +101,14 @@ static uint64_t main_room(void)
 	return limit.soft < MOST ? limit.soft : MOST;
 }
 
+void stack_follow(const struct knobs *knobs)
+{
+	self.every = knobs->stacks_every;
+	self.slow = knobs->stacks_slow;
+	self.slow_ns = knobs->stacks_slow_ns;
+	stack_derive();
+}
+
 void stack_init(const struct knobs *knobs, uintptr_t main_top)
 {
 	self.every = knobs->stacks_every;

@@ -29,6 +29,9 @@
  * Once, at start. */
 void stack_init(const struct knobs *knobs, uintptr_t main_top);
 
+/* The settings have changed.  Other threads may be in here. */
+void stack_follow(const struct knobs *knobs);
+
 /* From now on copies go to the log that was just opened.  pre: the process has
  * one thread. */
 void stack_begin(void);

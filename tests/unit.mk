@@ -12,7 +12,7 @@ LOCK_LAYERS := $(filter lock_% permits locks,$(SHIM_LAYERS))
 # the rest of shim/: its mem.c, for one, would stand in for libc's.
 UNIT_OBJECTS := $(UNIT_HELPERS) \
 	$(filter-out %/main.o $(BUILD)/tools/cmd_%.o,$(TOOL_OBJECTS)) \
-	$(patsubst %,$(unit)/shim-%.o,$(LOCK_LAYERS) clock elf)
+	$(patsubst %,$(unit)/shim-%.o,$(LOCK_LAYERS) auto clock elf)
 MODEL_SHIM := $(LOCK_LAYERS:%=$(model)/shim-%.o) $(model)/explore.o
 RACE_LOCKS := $(filter-out none,$(patsubst lock_%,%,$(filter lock_%,$(SHIM_LAYERS))))
 RACES := $(LOCK_LAYERS:%=$(unit)/shim-%.o) $(unit)/shim-clock.o \
@@ -49,7 +49,7 @@ $(model)/flawed.o: tests/models/flawed.c tests/models/instrument.h Makefile
 		-c -o $@ $<
 
 $(model)/model_gate: $(model)/model_gate.o $(model)/gate_model.o $(MODEL_SHIM) \
-		$(patsubst %,$(BUILD)/shim/%.o,text knobs diag elf clock log modules stack)
+		$(patsubst %,$(BUILD)/shim/%.o,text knobs diag elf clock log modules stack auto)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^
 

@@ -54,7 +54,7 @@ int merge_is_whole(const struct record_event *e, uint64_t n)
 	/* A hole is a whole event number -1 but for the time. */
 	return e->seq == (uint32_t)(n + 1) && e->time != 0 &&
 	       e->check == record_event_check(e) && e->op < OP_COUNT &&
-	       e->kind <= EVENT_OPENED &&
+	       e->kind < EVENT_KINDS &&
 	       e->outcome < OUTCOME_BYPASSED + BYPASS_COUNT;
 }
 

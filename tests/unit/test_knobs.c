@@ -32,7 +32,8 @@ static const struct {
 	{"MMGATE_LOCK", "spin", 0, NULL},
 	{"MMGATE_LOCK", "fifo", 0, NULL},
 	{"MMGATE_LOCK", "rw", 0, NULL},
-	{"MMGATE_LOCK", "auto", -ENOSYS, NULL},
+	{"MMGATE_LOCK", "auto", 0, NULL},
+	{"MMGATE_LOCK", "auto:2", -EINVAL, NULL},
 	{"MMGATE_LOCK", "limit:4", 0, NULL},
 	{"MMGATE_LOCK", "limit:10000", 0, NULL},
 	{"MMGATE_LOCK", "limit:10001", -EINVAL, NULL},
@@ -48,7 +49,7 @@ static const struct {
 	{"MMGATE_LOCK", "mmap:limit", -EINVAL, NULL},
 	{"MMGATE_LOCK", "mmap:mutex,", -EINVAL, NULL},
 	{"MMGATE_LOCK", "mutex,mmap:mutex", -EINVAL, NULL},
-	{"MMGATE_LOCK", "mmap:auto", -ENOSYS, NULL},
+	{"MMGATE_LOCK", "mmap:auto,brk:spin", 0, NULL},
 	{"MMGATE_LOCK", "limit", -EINVAL, NULL},
 	{"MMGATE_LOCK", "limit:", -EINVAL, NULL},
 	{"MMGATE_LOCK", "limit:0", -EINVAL, NULL},
@@ -90,8 +91,12 @@ static const struct {
 	{"MMGATE_PLACE", "", -EINVAL, NULL},
 	{"MMGATE_PLACE", "user", -EINVAL, NULL},
 	{"MMGATE_DELAY", "none", 0, NULL},
-	{"MMGATE_DELAY", "munmap:5us", -ENOSYS, NULL},
-	{"MMGATE_DELAY", "munmap:5us,mprotect:1us", -ENOSYS, NULL},
+	{"MMGATE_DELAY", "munmap:5us", 0, NULL},
+	{"MMGATE_DELAY", "mprotect:1us,munmap:5us", 0,
+	 "munmap:5us,mprotect:1us"},
+	{"MMGATE_DELAY", "munmap:0s", 0, "none"},
+	{"MMGATE_DELAY", "munmap:10ms", 0, NULL},
+	{"MMGATE_DELAY", "munmap:1us,munmap:2us", -EINVAL, NULL},
 	{"MMGATE_DELAY", "", -EINVAL, NULL},
 	{"MMGATE_DELAY", "5us", -EINVAL, NULL},
 	{"MMGATE_DELAY", "munmap", -EINVAL, NULL},
@@ -323,6 +328,36 @@ static void check_lock_of(void)
 		  "a bad value changes nothing");
 }
 
+static int change(struct knobs *knobs, const char *text)
+{
+	char buffer[256];
+
+	snprintf(buffer, sizeof(buffer), "%s", text);
+	return knobs_change(knobs, buffer);
+}
+
+/* As `mmgate set` asks for it. */
+static void check_change(void)
+{
+	struct knobs knobs;
+
+	knobs_init(&knobs);
+	check_int(0, change(&knobs, "lock=spin\nmax_wait=5ms\n"), "two");
+	check_int(LOCK_spin, knobs.lock, "the lock");
+	check_u64(5000000, knobs.max_wait_ns, "the longest wait");
+	check_int(0, change(&knobs, "delay=munmap:1us"), "without a newline");
+	check_u64(1000, knobs.delay_ns[OP_MUNMAP], "the delay");
+	check_int(0, change(&knobs, ""), "nothing");
+	check_int(-EINVAL, change(&knobs, "lock=none\nlock=nonsense"),
+		  "the second is bad");
+	check_int(LOCK_spin, knobs.lock, "so the first is not done either");
+	check_int(-EPERM, change(&knobs, "hooks=all"), "not while it runs");
+	check_int(-EINVAL, change(&knobs, "lock"), "no value");
+	check_int(-EINVAL, change(&knobs, "lock\n=x"), "no value, then a line");
+	check_int(-EINVAL, change(&knobs, "=none"), "no name");
+	check_int(-EINVAL, change(&knobs, "colour=red"), "an unknown name");
+}
+
 static void check_selection(void)
 {
 	struct knobs knobs;
@@ -361,6 +396,7 @@ int main(void)
 	check_cases();
 	check_complaints();
 	check_lock_of();
+	check_change();
 	check_selection();
 	return check_done();
 }

@@ -54,7 +54,8 @@ static void finish(const pthread_t *threads, int count)
 static void fresh(const struct lock_kind *which)
 {
 	memset((void *)&lock, 0, sizeof(lock));
-	memset((void *)slots, 0, sizeof(slots));
+	for (int i = 0; i < LOCK_SLOTS; i++)
+		slots[i] = 0;
 	lock_slots = slots;
 	lock_permits = 1;
 	kind = which;
