@@ -162,6 +162,9 @@ static int await(struct lock *lock, uint32_t ticket, struct lock_wait *wait)
 		if (seen == gone(ticket))
 			return -EOWNERDEAD;
 		if (seen != waiting(ticket)) {
+			/* A fresh lock uses the slots of one given up. */
+			if (is_abandoned(lock))
+				return -EOWNERDEAD;
 			atomic_compare_exchange_strong(mine, &seen,
 						       waiting(ticket));
 			continue;

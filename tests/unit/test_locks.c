@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -325,6 +326,42 @@ static void check_order(void)
 	check_u64(0, failures, "fifo: nobody times out");
 }
 
+static _Atomic bool interrupted, go_on;
+
+static void interrupt_wait(int signal)
+{
+	(void)signal;
+	interrupted = true;
+	while (!go_on)
+		sched_yield();
+}
+
+/* A waiter that a handler keeps until the lock was given up, and a fresh one
+ * has come round to its slot. */
+static void check_late_leaver(void)
+{
+	const uint32_t stranger = (LOCK_SLOTS + 1) << 2 | 1;
+	pthread_t thread;
+	double took;
+
+	fresh(&lock_fifo);
+	arrived = 0;
+	interrupted = go_on = false;
+	signal(SIGUSR1, interrupt_wait);
+	try_it(LONG_NS, &took); /* ticket 0, and the other one's is 1 */
+	start(&thread, 1, sleep_on_it);
+	let_sleep(1);
+	pthread_kill(thread, SIGUSR1);
+	while (!interrupted)
+		sched_yield();
+	kind->abandon(&lock);
+	slots[1] = stranger;
+	go_on = true;
+	finish(&thread, 1);
+	check_int(-EOWNERDEAD, results[0], "fifo: who leaves late leaves");
+	check_u64(stranger, slots[1], "fifo: and leaves another's slot alone");
+}
+
 /* N get in, one more does not, until one of them leaves. */
 static void check_limit(void)
 {
@@ -406,6 +443,7 @@ int main(void)
 		check_one_stamp(which);
 	}
 	check_order();
+	check_late_leaver();
 	check_limit();
 	check_sharing();
 	return check_done();
