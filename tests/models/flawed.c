@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "permits.h"
 #include "sys.h"
 
 enum { FREE, HELD, CONTENDED };
@@ -175,3 +176,42 @@ static void keep_release(struct lock *lock, bool shared)
 
 const struct lock_kind flawed_keep = {"keep", take, keep_acquire, keep_release,
 				      lock_abandon};
+
+static void serve_release(struct lock *lock, bool shared)
+{
+	uint64_t queue = atomic_load(&lock->queue), drawn;
+	uint32_t next;
+
+	(void)shared;
+	do {
+		drawn = queue >> 32;
+		next = (uint32_t)queue + 1;
+		if (next == (uint32_t)drawn + 1)
+			return;
+	} while (!atomic_compare_exchange_strong(&lock->queue, &queue,
+						 drawn << 32 | next));
+	if (next == (uint32_t)drawn)
+		return;
+	atomic_store(&lock_slots[next % LOCK_SLOTS], next << 2 | 2);
+	lock_wake_on(lock, &lock_slots[next % LOCK_SLOTS]);
+}
+
+const struct lock_kind flawed_serve = {.name = "serve",
+				       .release = serve_release};
+
+enum { OUT = 0xffff, WAITERS = 0x10000 };
+
+static void unmark_release(struct lock *lock, bool shared)
+{
+	uint32_t had = shared ? 1 : PERMITS_MOST;
+	uint32_t seen = atomic_load(&lock->word), next;
+
+	do
+		next = (seen - had) & ~(uint32_t)WAITERS;
+	while (!atomic_compare_exchange_strong(&lock->word, &seen, next));
+	if (seen & WAITERS && (next & OUT) == 0)
+		lock_wake(lock);
+}
+
+const struct lock_kind flawed_unmark = {.name = "unmark",
+					.release = unmark_release};
