@@ -10,8 +10,9 @@ setup() {
 	new_logs
 }
 
-# FORKS lowers the number for builds that are slow by nature.
+# FORKS is the number for all locks together, unless tests may take long.
 count=${FORKS:-10000}
+[ "$LONG_TESTS" = 1 ] || count=$(part_of "$count")
 
 @test "each of 10,000 children can map, allocate and start a thread" {
 	# Children are gated too, without a log each.
@@ -22,10 +23,10 @@ count=${FORKS:-10000}
 	done < <(locks)
 }
 
-@test "each of 500 children that are not followed can map, allocate and start a thread" {
+@test "each of 100 children that are not followed can map, allocate and start a thread" {
 	while read -r lock; do
-		run -0 gate "$lock" "$SUBJECTS/forks" 500
-		equal "$output" 'children: 500'
+		run -0 gate "$lock" "$SUBJECTS/forks" 100
+		equal "$output" 'children: 100'
 		run -0 report 'len(p)'
 		equal "$output" 1 'logs: forked children have none'
 	done < <(locks)

@@ -34,9 +34,26 @@ locks() {
 		sed 's/^limit$/limit:2/'
 }
 
+# Those that are locks.
+gating_locks() {
+	locks | grep -vx none
+}
+
 # Those that let one thread in at a time.
 excluding_locks() {
-	locks | grep -vxE 'none|limit:2|rw'
+	gating_locks | sed 's/^limit:2$/limit:1/' | grep -vx rw
+}
+
+# And those behind which a call that excludes the others is alone: all calls
+# but some advice.
+serial_locks() {
+	excluding_locks
+	locks | grep -x rw
+}
+
+# part_of NUMBER: of as many in all, how many for each lock.
+part_of() {
+	echo $(($1 / $(locks | wc -l)))
 }
 
 mmgate() {

@@ -298,7 +298,7 @@ try_holder() {
 		run -0 report '(p[0]["gate_opened"],
 			c["madvise"]["kernel_ns"]["max"] // 500000000)'
 		equal "$output" '(1, 1)' "$lock"
-	done < <(excluding_locks)
+	done < <(serial_locks)
 }
 
 # Threads of a process that sleep in futex.
@@ -321,7 +321,7 @@ three_wait() {
 		rm -f "$LOGS"/* "$BATS_TEST_TMPDIR/go"
 		mkfifo "$BATS_TEST_TMPDIR/go"
 		env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$lock" \
-			MMGATE_MAX_WAIT=2s MMGATE_LOG="$LOGS" \
+			MMGATE_MAX_WAIT=1s MMGATE_LOG="$LOGS" \
 			"$SUBJECTS/holder" -p <"$BATS_TEST_TMPDIR/go" \
 			>"$BATS_TEST_TMPDIR/out" 3>&- &
 		child=$!
@@ -331,14 +331,14 @@ three_wait() {
 		eventually in_state "$child" T
 		echo >&9
 		exec 9>&-
-		sleep 3 # the stop
+		sleep 1.6 # the stop
 		kill -CONT "$child"
 		wait "$child"
 		child=
 		equal "$(cat "$BATS_TEST_TMPDIR/out")" $'held: 1\nothers are done'
 		run -0 report 'p[0]["gate_opened"]'
 		equal "$output" 0 "openings under $lock"
-	done < <(excluding_locks)
+	done < <(serial_locks)
 }
 
 @test "a filter that kills at any other system call has nothing to kill" {

@@ -160,7 +160,7 @@ held() { # LOCK OPTION... -- MODE SECONDS
 			run -0 report 'c["mmap"]["gated"]'
 			holds "$output" -ge 100 "gated calls under $lock"
 		done
-	done < <(excluding_locks)
+	done < <(serial_locks)
 }
 
 @test "a child with memory of its own, killed in a call, costs nothing" {
@@ -174,7 +174,16 @@ held() { # LOCK OPTION... -- MODE SECONDS
 			run -0 report 'c["mmap"]["gated"] == c["mmap"]["count"]'
 			equal "$output" True "$mode under $lock"
 		done
-	done < <(excluding_locks)
+	done < <(serial_locks)
+}
+
+@test "under limit:N one that is killed in a call takes its place along, until none is left" {
+	held limit:2 --max-wait 10s -- vfork 0
+	run -0 report '[p[0]["gate_opened"], c["mmap"]["gated"] >= 200]'
+	equal "$output" '[0, True]' 'with a place left'
+	held limit:1 --max-wait 5ms -- vfork 0
+	run -0 report 'p[0]["gate_opened"] >= 1'
+	equal "$output" True 'with none left'
 }
 
 @test "a vfork child that is killed while it waits holds nobody up" {
@@ -186,7 +195,13 @@ held() { # LOCK OPTION... -- MODE SECONDS
 			c["mmap"]["bypassed_by"]["timeout"],
 			c["mmap"]["gated"] >= 200]'
 		equal "$output" '[0, 0, True]' "$lock"
-	done < <(excluding_locks)
+	done < <(serial_locks | grep -vx fifo)
+}
+
+@test "under fifo it gets its turn all the same, which costs one wait" {
+	held fifo --max-wait 5ms -- waiter 0.8
+	run -0 report '[p[0]["gate_opened"] >= 1, c["mmap"]["gated"] >= 100]'
+	equal "$output" '[True, True]'
 }
 
 # --- who is followed ---

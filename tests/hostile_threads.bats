@@ -132,12 +132,12 @@ balanced() {
 }
 
 @test "threads that jump out of a call or of its wait do not stop others" {
-	as_bare "$SUBJECTS/stops" jump 100
+	as_bare "$SUBJECTS/stops" jump 40
 	while read -r lock; do
 		# The gate opens and closes many times, or hardly ever.
 		for wait in 2ms 1s; do
 			as_gated "$lock" --max-wait $wait \
-				"$SUBJECTS/stops" jump 100
+				"$SUBJECTS/stops" jump 40
 			holds "$longest" -le 3000 "ms for a call under $lock"
 		done
 	done < <(locks)
@@ -152,15 +152,15 @@ balanced() {
 		run -0 report 'sum(o["bypassed_by"]["reentry"]
 			for o in c.values())'
 		holds "$output" -le 5000 "calls as if inside, under $lock"
-	done < <(excluding_locks)
+	done < <(serial_locks)
 }
 
 @test "threads can be cancelled at any instant, and their handlers run" {
-	as_bare "$SUBJECTS/stops" cancel 60
+	as_bare "$SUBJECTS/stops" cancel 30
 	while read -r lock; do
 		for wait in 2ms 1s; do
 			as_gated "$lock" --max-wait $wait \
-				"$SUBJECTS/stops" cancel 60
+				"$SUBJECTS/stops" cancel 30
 			holds "$longest" -le 3000 "ms for a call under $lock"
 		done
 	done < <(locks)

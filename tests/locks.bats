@@ -64,7 +64,7 @@ programs() {
 	equal "${output% *}" 'more than 0' 'overlaps under none'
 }
 
-@test "under an excluding lock every call is gated and none bypassed" {
+@test "under every lock every call is gated and none bypassed" {
 	while read -r lock; do
 		while read -r program; do
 			# shellcheck disable=SC2086 # words of a command
@@ -76,7 +76,7 @@ programs() {
 			run -0 report 'p[0]["gate_opened"]'
 			equal "$output" 0 'times that the gate opened'
 		done < <(programs)
-	done < <(excluding_locks)
+	done < <(gating_locks)
 }
 
 @test "under none nothing is gated, nothing waits and nothing is bypassed" {
@@ -102,7 +102,7 @@ for i in range(3):
 			[ $long = bypass ] || expected=0
 			equal "$output" "$expected" "bypassed under $lock, $long"
 		done
-	done < <(excluding_locks)
+	done < <(gating_locks)
 }
 
 @test "a waiter that slept is in wake_ns" {
@@ -111,7 +111,7 @@ for i in range(3):
 		run -0 report 'p[0]["wake_ns"]["count"] > 0 and
 			p[0]["wake_ns"]["max"] > 0'
 		equal "$output" True "$lock"
-	done < <(excluding_locks)
+	done < <(gating_locks)
 }
 
 # Prints the most calls of the given ops (all when none is given) that were in
@@ -153,6 +153,21 @@ most_at_once() {
 		-c firstpage
 	run -0 most_at_once mmap munmap
 	equal "$output" 1 'mmap and munmap at once'
+}
+
+@test "under rw advice that the kernel shares is shared" {
+	# One call of it stays in the kernel until the others are done.
+	run "$SUBJECTS/holder" -a
+	[ "$status" != 77 ] || skip 'userfaultfd is not allowed here'
+	expected=$output
+	for lock in rw mutex; do
+		run -0 gate $lock --max-wait 500ms "$SUBJECTS/holder" -a
+		equal "$output" "$expected" "$lock"
+		run -0 report 'p[0]["gate_opened"]'
+		expected_openings=0
+		[ $lock = rw ] || expected_openings=1
+		equal "$output" $expected_openings "openings under $lock"
+	done
 }
 
 @test "each op may have its own lock" {

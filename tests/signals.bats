@@ -67,7 +67,7 @@ setup() {
 		run -0 report 'sum(o["bypassed_by"]["timeout"]
 			for o in c.values()) > 0'
 		equal "$output" True
-	done < <(excluding_locks)
+	done < <(serial_locks)
 }
 
 # Whether a jump leaves the lock held, with others waiting, is chance.

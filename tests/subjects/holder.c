@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * holder [-p]: a thread's madvise stays in the kernel, as a page fault monitor
- * is slow to let it go, while 3 others map and unmap, 200 times each; it is let
- * go when they are done.
+ * holder [-p|-a]: a thread's madvise stays in the kernel, as a page fault
+ * monitor is slow to let it go, while 3 others map and unmap, 200 times each;
+ * it is let go when they are done.
  *
  *   -p  it is let go by a line on stdin
+ *   -a  the others make madvise calls, of the same advice
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -22,6 +23,7 @@
 enum { BYTES = 4096, LOOPS = 200, OTHERS = 3 };
 
 static _Atomic int returned;
+static int advise;
 static pthread_barrier_t held;
 
 static void fail(const char *what)
@@ -64,13 +66,14 @@ static void *hold(void *page)
 	return NULL;
 }
 
-static void *work(void *nothing)
+static void *work(void *page)
 {
 	pthread_barrier_wait(&held);
 	for (int i = 0; i < LOOPS; i++)
-		if (munmap(map(), BYTES) != 0)
-			fail("munmap");
-	return nothing;
+		if (advise ? madvise(page, BYTES, MADV_DONTNEED) != 0
+			   : munmap(map(), BYTES) != 0)
+			fail(advise ? "madvise" : "munmap");
+	return NULL;
 }
 
 /* The event is there to be read once the call is in the kernel. */
@@ -106,9 +109,10 @@ int main(int argc, char **argv)
 	int fd = watch(page);
 	pthread_t holder, others[OTHERS];
 
+	advise = argc == 2 && strcmp(argv[1], "-a") == 0;
 	pthread_barrier_init(&held, NULL, OTHERS + 1);
 	for (int i = 0; i < OTHERS; i++)
-		start(&others[i], work, NULL);
+		start(&others[i], work, advise ? map() : NULL);
 	start(&holder, hold, page);
 	read_event(fd, 1);
 	pthread_barrier_wait(&held);
