@@ -19,8 +19,9 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge log \
 	log_dir image samples demangle images symbols frames unwind sites \
-	chains unresolved \
-	report report_sites report_json report_text stats rundir launch rewrite \
+	chains unresolved rows \
+	report report_sites report_json report_text stats sampler rundir launch \
+	rewrite \
 	preflight probe_calls probe metric config measure progress \
 	rounds comparison comparison_json comparison_text \
 	cmd_run cmd_report cmd_export cmd_doctor cmd_compare main

@@ -14,7 +14,9 @@
 #include "log.h"
 #include "opts.h"
 #include "preflight.h"
+#include "rows.h"
 #include "rundir.h"
+#include "sampler.h"
 #include "stats.h"
 #include "units.h"
 #include "unwind.h"
@@ -38,6 +40,7 @@ struct run {
 	struct preflight preflight;
 	struct rundir dir;
 	struct launch launch;
+	struct sampler *sampler;
 	struct record_dir info;
 };
 
@@ -185,6 +188,18 @@ static void describe(struct record_dir *info, char **command)
 	}
 }
 
+static uint64_t tick(void *context)
+{
+	struct run *run = context;
+	uint64_t next = 2 * run->launch.tick_ns;
+
+	/* By its name another directory may be meant by now. */
+	if (rundir_trouble(&run->dir) == NULL)
+		sampler_tick(run->sampler);
+	/* What ends soon is looked at too. */
+	return next < SAMPLER_TICK_NS ? next : SAMPLER_TICK_NS;
+}
+
 static void start(struct run *run)
 {
 	int error;
@@ -200,6 +215,20 @@ static void start(struct run *run)
 	}
 	run->info.pid = (uint32_t)run->launch.pid;
 	rundir_started(&run->dir, run->launch.pid);
+	run->sampler = sampler_new(run->dir.fd, run->dir.path);
+	run->launch.tick = tick;
+	run->launch.tick_context = run;
+	run->launch.tick_ns = SAMPLER_TICK_NS / 20;
+}
+
+static void end_rows(struct run *run)
+{
+	int error = sampler_end(run->sampler);
+
+	if (error != 0 && !run->quiet)
+		warn("note: no figures over time: cannot write %s/" ROWS_NAME
+		     ": %s",
+		     run->dir.path, strerror(error));
 }
 
 static void finish(struct run *run)
@@ -211,6 +240,7 @@ static void finish(struct run *run)
 	info->tlb_shootdowns = stats_tlb_shootdowns() - info->tlb_shootdowns;
 	stats_take_usage(info, &run->launch.usage);
 	rundir_finish(&run->dir, info);
+	end_rows(run);
 	rundir_trim(&run->dir, run->keep_raw);
 }
 

@@ -116,6 +116,16 @@ void hist_add(struct hist *into, const struct hist *from)
 	add_totals(into, from->sum_ns, from->max_ns);
 }
 
+void hist_add_ns(struct hist *into, uint64_t ns, uint64_t count)
+{
+	if (count == 0)
+		return;
+	if (into->count == 0)
+		into->ns_per_tick = 1;
+	put(into, record_bucket(ns), count);
+	add_totals(into, (double)ns * (double)count, (double)ns);
+}
+
 /* Bucket of the value number `rank`, from 1, in ascending order. */
 static unsigned find(const struct hist *h, double rank)
 {
@@ -142,6 +152,11 @@ double hist_percentile(const struct hist *h, double p)
 	if (bucket == RECORD_BUCKETS - 1)
 		return h->max_ns;
 	return fmin(middle(bucket) * h->ns_per_tick, h->max_ns);
+}
+
+double hist_middle(const struct hist *h, unsigned bucket)
+{
+	return middle(bucket) * h->ns_per_tick;
 }
 
 void hist_drop(struct hist *h)

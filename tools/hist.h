@@ -30,11 +30,16 @@ struct hist {
 void hist_add_record(struct hist *into, const struct record_hist *from,
 		     double ns_per_tick);
 void hist_add(struct hist *into, const struct hist *from);
+/* Adds `count` values of so many ns to a histogram that holds only such. */
+void hist_add_ns(struct hist *into, uint64_t ns, uint64_t count);
 
 /* The value in ns that a share `p` (0 < p <= 1) of the values does not exceed,
  * within 1.6 % (middle of its bucket); never above the exact maximum.  0 when
  * empty. */
 double hist_percentile(const struct hist *h, double p);
+
+/* Middle of the bucket of that number, in ns. */
+double hist_middle(const struct hist *h, unsigned bucket);
 
 /* Empties it and gives its memory back. */
 void hist_drop(struct hist *h);

@@ -375,8 +375,28 @@ static void drop_pending(const sigset_t *held)
 		;
 }
 
+/* Waits for a signal, and ticks meanwhile.  As sigwaitinfo(). */
+static int wait_signal(struct launch *launch, const sigset_t *held,
+		       siginfo_t *info, uint64_t *next)
+{
+	struct timespec left;
+	uint64_t now = now_ns(), wait;
+
+	if (launch->tick == NULL)
+		return sigwaitinfo(held, info);
+	wait = *next > now ? *next - now : 0;
+	left.tv_sec = (time_t)(wait / 1000000000);
+	left.tv_nsec = (long)(wait % 1000000000);
+	if (wait > 0)
+		return sigtimedwait(held, info, &left);
+	launch->tick_ns = launch->tick(launch->tick_context);
+	*next = now_ns() + launch->tick_ns;
+	return 0;
+}
+
 void launch_wait(struct launch *launch)
 {
+	uint64_t next = launch->started_ns + launch->tick_ns;
 	struct job job = {0};
 	siginfo_t info;
 	sigset_t held;
@@ -384,7 +404,8 @@ void launch_wait(struct launch *launch)
 	sigprocmask(SIG_SETMASK, NULL, &held);
 	while (!reap(launch, &job)) {
 		stop_with(launch->pid, &job);
-		if (sigwaitinfo(&held, &info) > 0 && info.si_signo != SIGCHLD)
+		if (wait_signal(launch, &held, &info, &next) > 0 &&
+		    info.si_signo != SIGCHLD)
 			take_signal(launch, &info, &job);
 	}
 	launch->wall_ns = now_ns() - launch->started_ns;

@@ -67,6 +67,12 @@ struct launch {
 	bool paused;    /* with us: its time is none */
 	int stopped_by; /* the signal that stopped it, for which it was ended */
 
+	/* What to do meanwhile, in `tick_ns` and then each time after as many
+	 * ns as it says; NULL: nothing.  For launch_wait(). */
+	uint64_t (*tick)(void *context);
+	void *tick_context;
+	uint64_t tick_ns;
+
 	struct launch_signals signals;
 	struct sigaction size_action;
 	bool size_ignored;

@@ -20,6 +20,7 @@
 #include "chains.h"
 #include "die.h"
 #include "log.h"
+#include "rows.h"
 #include "symbols.h"
 
 enum { PAGE = 4096 };
@@ -49,7 +50,7 @@ static bool ends_in(const char *name, const char *end)
 static bool is_own_name(const char *name)
 {
 	return strcmp(name, RECORD_DIR_NAME) == 0 ||
-	       ends_in(name, RECORD_SUFFIX);
+	       strcmp(name, ROWS_NAME) == 0 || ends_in(name, RECORD_SUFFIX);
 }
 
 static bool is_own_file(int fd, const char *name)
