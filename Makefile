@@ -19,7 +19,7 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc libc_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge log \
 	log_dir image samples demangle images symbols frames unwind sites \
-	chains unresolved rows \
+	chains unresolved rows kinds crowd habits digest verdict window study \
 	report report_sites report_json report_text stats sampler rundir launch \
 	rewrite \
 	preflight probe_calls probe metric config measure progress \

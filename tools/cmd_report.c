@@ -8,6 +8,7 @@
 #include "output.h"
 #include "report.h"
 #include "text.h"
+#include "units.h"
 
 /* A value that an option takes.  Without `write` (of a format) it is known and
  * refused until it is built. */
@@ -23,12 +24,19 @@ static const struct view formats[] = {
 	{NULL, NULL},
 };
 
+/* A time after the start, or before the end. */
+struct moment {
+	bool given, before_end;
+	uint64_t ns;
+};
+
 struct request {
 	const char *directory;
 	const char *process;
 	const char *output;
 	const struct view *format;
 	enum sites_by by;
+	struct moment since, until;
 };
 
 enum {
@@ -84,6 +92,19 @@ static enum sites_by find_grouping(const char *name)
 	return by;
 }
 
+static struct moment parse_moment(const char *option, const char *text)
+{
+	struct moment m = {.given = true, .before_end = *text == '-'};
+	const char *number = text + m.before_end;
+
+	if (text_parse_duration(number, strlen(number), &m.ns))
+		die(EXIT_USAGE,
+		    "report: --%s %s: a time after the start such as 12.5s, or "
+		    "-5s: before the end",
+		    option, text);
+	return m;
+}
+
 _Noreturn static void refuse_for_now(int option)
 {
 	const struct option *o = longs;
@@ -104,6 +125,12 @@ static void take_option(struct request *r, int option)
 		break;
 	case OPT_FORMAT:
 		r->format = find_format(optarg);
+		break;
+	case OPT_SINCE:
+		r->since = parse_moment("since", optarg);
+		break;
+	case OPT_UNTIL:
+		r->until = parse_moment("until", optarg);
 		break;
 	case 'o':
 		r->output = optarg;
@@ -160,21 +187,124 @@ static void select_processes(struct report *report, const char *wanted)
 		    wanted, report->dir->count, report->dir->path);
 }
 
+/* --- when --- */
+
+/* Beginning and end of the whole run. */
+static void find_span(const struct report *report, uint64_t *from, uint64_t *to)
+{
+	const struct log_process *p;
+	size_t i;
+
+	*from = UINT64_MAX;
+	*to = 0;
+	for (i = 0; i < report->dir->count; i++) {
+		p = log_process(report->dir->logs[i]);
+		if (p->started_ns < *from)
+			*from = p->started_ns;
+		if (p->started_ns + p->duration_ns > *to)
+			*to = p->started_ns + p->duration_ns;
+	}
+	if (report->rows && report->rows->row[0].from_ns < *from)
+		*from = report->rows->row[0].from_ns;
+}
+
+static uint64_t instant(const struct moment *m, uint64_t from, uint64_t to)
+{
+	if (m->before_end)
+		return to - from > m->ns ? to - m->ns : from;
+	return from + m->ns;
+}
+
+static void set_window(struct report *report, const struct request *r)
+{
+	uint64_t from, to;
+
+	find_span(report, &from, &to);
+	report->origin_ns = from == UINT64_MAX ? 0 : from;
+	report->windowed = r->since.given || r->until.given;
+	report->window = (struct window){0, UINT64_MAX};
+	if (r->since.given)
+		report->window.since_ns = instant(&r->since, from, to);
+	if (r->until.given)
+		report->window.until_ns = instant(&r->until, from, to);
+	if (report->window.until_ns <= report->window.since_ns)
+		die(EXIT_USAGE, "report: --until is not after --since");
+	if (report->windowed && report->window.since_ns > to)
+		die(EXIT_FAILED,
+		    "report: --since is after the end, which was "
+		    "%s after the start",
+		    units_time((double)(to - from)));
+}
+
+static void cut_processes(struct report *report)
+{
+	bool missing;
+	size_t i;
+
+	if (report->windowed)
+		report->owned = xcalloc(report->count, sizeof(*report->owned));
+	for (i = 0; report->windowed && i < report->count; i++) {
+		report->owned[i] = window_process(report->logs[i],
+						  &report->window, &missing);
+		report->processes[i] = report->owned[i];
+		report->window_missing |= missing;
+	}
+}
+
+static void free_processes(struct report *report)
+{
+	size_t i;
+
+	for (i = 0; report->windowed && i < report->count; i++)
+		window_process_free(report->owned[i]);
+	free(report->owned);
+	free(report->processes);
+	free(report->logs);
+}
+
+/* --- all of it --- */
+
+static void take_rows(struct report *report, struct rows *rows)
+{
+	char why[256];
+
+	if (rows_read(rows, report->dir->path, why))
+		report->rows = rows;
+	else if (*why)
+		warn("%s/" ROWS_NAME ": %s", report->dir->path, why);
+}
+
+static void write_report(struct report *report, const struct request *r)
+{
+	struct studies studies =
+		studies_of(report->dir, report->processes, report->logs,
+			   report->count, report->rows, &report->window);
+	FILE *out = output_open(r->output);
+
+	report->studies = &studies;
+	r->format->write(report, out);
+	output_close(out, r->output);
+	studies_drop(&studies);
+}
+
 static int run(int argc, char **argv)
 {
 	struct request r = parse(argc, argv);
 	struct log_dir *dir = log_dir_open(r.directory);
 	struct report report = {.dir = dir, .images = images_new(), .by = r.by};
 	int status = dir->broken > 0 ? EXIT_FAILED : EXIT_DONE;
-	FILE *out;
+	struct rows rows;
 
 	select_processes(&report, r.process);
-	out = output_open(r.output);
-	r.format->write(&report, out);
-	output_close(out, r.output);
+	take_rows(&report, &rows);
+	set_window(&report, &r);
+	cut_processes(&report);
+	if (report.rows && report.windowed)
+		rows_cut(&rows, report.window.since_ns, report.window.until_ns);
+	write_report(&report, &r);
 	images_free(report.images, symbols_free);
-	free(report.processes);
-	free(report.logs);
+	free_processes(&report);
+	rows_drop(&rows);
 	log_dir_close(dir);
 	return status;
 }
@@ -183,7 +313,8 @@ const struct command cmd_report = {
 	.name = "report",
 	.summary = "says where the time of a run went",
 	.synopsis = "report [DIR] [--by call|site|thread|size|library] "
-		    "[--process NAME] [--format text|json] [-o FILE]",
+		    "[--process NAME] [--since T] [--until T] "
+		    "[--format text|json] [-o FILE]",
 	.help = "Reads the logs in DIR (default " OUTPUT_DIRECTORY "), worst "
 		"process and worst call first.\n"
 		"DIR may be in use: the figures are those of the moment.\n"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stddef.h>
+
 #include "report.h"
 
 uint64_t report_calls(const struct log_process *p)
@@ -45,4 +47,9 @@ const char *report_by_name(enum sites_by by)
 	};
 
 	return names[by];
+}
+
+const struct study *report_verdict(const struct report *report)
+{
+	return report->studies ? studies_worst(report->studies) : NULL;
 }

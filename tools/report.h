@@ -11,17 +11,28 @@
 #include <stdio.h>
 
 #include "log.h"
+#include "rows.h"
 #include "sites.h"
+#include "study.h"
+#include "window.h"
 
 struct report {
 	const struct log_dir *dir;
-	/* The selected processes by start time, and their logs; they belong to
-	 * `dir`. */
+	/* The selected processes by start time, and their logs.  They belong to
+	 * `dir`; in a window the processes are of their own. */
 	const struct log_process **processes;
 	size_t count;
 	struct log **logs;
 	struct images *images;
-	enum sites_by by; /* what the rows are */
+	enum sites_by by;           /* what the rows are */
+	struct log_process **owned; /* those of a window */
+	uint64_t origin_ns;         /* when the run began, CLOCK_MONOTONIC */
+	struct window window;
+	bool windowed;       /* the window is not all of the run */
+	bool window_missing; /* some of its events are overwritten */
+	/* NULL: not looked at. */
+	const struct studies *studies;
+	const struct rows *rows;
 };
 
 uint64_t report_calls(const struct log_process *p);
@@ -32,6 +43,8 @@ double report_cost(const struct log_process *p);
 
 /* "call", "site", ... */
 const char *report_by_name(enum sites_by by);
+/* The run's verdict, or NULL. */
+const struct study *report_verdict(const struct report *report);
 
 void report_text(const struct report *report, FILE *out);
 void report_json(const struct report *report, FILE *out);

@@ -126,9 +126,49 @@ static void put_events(struct json *j, const struct log_process *p)
 	json_close(j);
 }
 
+static void put_items(struct json *j, const char *key, const char *name,
+		      const char *(*name_of)(int),
+		      const struct verdict_item *items, size_t count)
+{
+	size_t i;
+
+	json_open(j, key, '[');
+	for (i = 0; i < count; i++) {
+		json_open(j, NULL, '{');
+		json_string(j, name, name_of(items[i].id));
+		json_round(j, "ns", items[i].ns);
+		json_string(j, "text", items[i].text);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+static void put_verdict(struct json *j, const struct study *s)
+{
+	const struct verdict *v = &s->verdict;
+
+	json_open(j, "verdict", '{');
+	json_u64(j, "pid", s->process->pid);
+	json_string(j, "answer", verdict_answer_name(v->answer));
+	json_string(j, "headline", v->headline);
+	json_open(j, "lost_ns", '{');
+	json_round(j, "low", v->lost.low);
+	json_round(j, "likely", v->lost.likely);
+	json_round(j, "high", v->lost.high);
+	json_close(j);
+	put_items(j, "causes", "cause", verdict_cause_name, v->cause,
+		  v->causes);
+	put_items(j, "remedies", "remedy", verdict_remedy_name, v->remedy,
+		  v->remedies);
+	json_close(j);
+}
+
 static void put_process(struct json *j, const struct report *report,
 			const struct log_process *p)
 {
+	const struct study *study =
+		report->studies ? studies_find(report->studies, p) : NULL;
+
 	json_open(j, NULL, '{');
 	json_u64(j, "pid", p->pid);
 	json_u64(j, "ppid", p->ppid);
@@ -145,6 +185,8 @@ static void put_process(struct json *j, const struct report *report,
 	json_string(j, "limits", p->limits);
 	json_u64(j, "unrecorded", p->unrecorded);
 	json_u64(j, "second_libc", p->second_libc);
+	if (study)
+		put_verdict(j, study);
 	put_settings(j, p);
 	put_hooks(j, p);
 	put_coverage(j, p);
@@ -152,6 +194,86 @@ static void put_process(struct json *j, const struct report *report,
 	put_hist(j, "wake_ns", &p->wake);
 	put_events(j, p);
 	report_sites_json(report, p, j);
+	json_close(j);
+}
+
+/* --- the run --- */
+
+static void put_run(struct json *j, const struct record_dir *info)
+{
+	json_open(j, "run", '{');
+	json_string(j, "command", info->command);
+	json_i64(j, "status", info->status);
+	json_u64(j, "started", info->started);
+	json_u64(j, "wall_ns", info->wall_ns);
+	json_u64(j, "user_ns", info->user_ns);
+	json_u64(j, "system_ns", info->system_ns);
+	json_u64(j, "voluntary_switches", info->voluntary_switches);
+	json_u64(j, "involuntary_switches", info->involuntary_switches);
+	json_u64(j, "minor_faults", info->minor_faults);
+	json_u64(j, "major_faults", info->major_faults);
+	json_u64(j, "peak_rss_bytes", info->peak_rss_bytes);
+	json_u64(j, "tlb_shootdowns", info->tlb_shootdowns);
+	json_close(j);
+}
+
+static void put_buckets(struct json *j, const char *key,
+			const uint32_t *buckets)
+{
+	size_t i;
+
+	json_open(j, key, '{');
+	for (i = 0; i < sizeof(percentiles) / sizeof(*percentiles); i++)
+		json_round(j, percentiles[i].name,
+			   rows_percentile(buckets, percentiles[i].share));
+	json_close(j);
+}
+
+static void put_row_op(struct json *j, const char *name,
+		       const struct rows_op *op)
+{
+	json_open(j, name, '{');
+	json_u64(j, "count", op->count);
+	json_u64(j, "errors", op->errors);
+	json_u64(j, "wait_ns", op->wait_ns);
+	json_u64(j, "kernel_ns", op->kernel_ns);
+	put_buckets(j, "wait_about", op->wait);
+	put_buckets(j, "kernel_about", op->kernel);
+	json_close(j);
+}
+
+static void put_row(struct json *j, const struct rows_row *row)
+{
+	unsigned i;
+
+	json_open(j, NULL, '{');
+	json_u64(j, "time_ns", row->from_ns);
+	json_u64(j, "span_ns", row->span_ns);
+	json_u64(j, "processes", row->processes);
+	json_u64(j, "threads", row->threads);
+	json_u64(j, "voluntary_switches", row->voluntary_switches);
+	json_u64(j, "involuntary_switches", row->involuntary_switches);
+	json_u64(j, "minor_faults", row->minor_faults);
+	json_u64(j, "major_faults", row->major_faults);
+	json_u64(j, "user_ns", row->user_ns);
+	json_u64(j, "system_ns", row->system_ns);
+	json_u64(j, "queue_ns", row->queue_ns);
+	json_u64(j, "tlb_shootdowns", row->tlb_shootdowns);
+	json_open(j, "calls", '{');
+	for (i = 0; i < OP_COUNT; i++)
+		if (row->op[i].count > 0)
+			put_row_op(j, op_name(i), &row->op[i]);
+	json_close(j);
+	json_close(j);
+}
+
+static void put_rows(struct json *j, const struct rows *rows)
+{
+	size_t i;
+
+	json_open(j, "rows", '[');
+	for (i = 0; i < rows->count; i++)
+		put_row(j, &rows->row[i]);
 	json_close(j);
 }
 
@@ -165,12 +287,19 @@ void report_json(const struct report *report, FILE *out)
 		calls += report_calls(report->processes[i]);
 	json_open(&j, NULL, '{');
 	json_u64(&j, "version", VERSION);
+	json_u64(&j, "origin_ns", report->origin_ns);
 	json_open(&j, "total", '{');
 	json_u64(&j, "calls", calls);
 	json_close(&j);
+	if (report_verdict(report))
+		put_verdict(&j, report_verdict(report));
+	if (report->dir->has_info && report->dir->info.finished == 1)
+		put_run(&j, &report->dir->info);
 	json_open(&j, "processes", '[');
 	for (i = 0; i < report->count; i++)
 		put_process(&j, report, report->processes[i]);
 	json_close(&j);
+	if (report->rows)
+		put_rows(&j, report->rows);
 	json_close(&j);
 }

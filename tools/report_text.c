@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,6 +12,173 @@
 
 /* So many processes fit on a screen. */
 enum { SHOWN = 3 };
+
+/* --- the verdict --- */
+
+static void print_causes(const struct verdict *v, FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < v->causes; i++)
+		fprintf(out, "  - %s\n", v->cause[i].text);
+}
+
+static void print_remedies(const struct verdict *v, FILE *out)
+{
+	size_t i;
+
+	fputs("What to try, the most promising first:\n", out);
+	for (i = 0; i < v->remedies; i++) {
+		fprintf(out, "  %zu. %s", i + 1, v->remedy[i].text);
+		if (v->remedy[i].ns > 0)
+			fprintf(out, " (may save up to %s)",
+				units_time(v->remedy[i].ns));
+		fputc('\n', out);
+	}
+	fputc('\n', out);
+}
+
+static void print_verdict(const struct report *report, FILE *out)
+{
+	const struct study *s = report_verdict(report);
+
+	if (!s)
+		return;
+	fputs("Verdict", out);
+	if (report->count > 1)
+		fprintf(out, " on %s (pid %u)", s->process->image,
+			s->process->pid);
+	fprintf(out, ": %s.\n", s->verdict.headline);
+	print_causes(&s->verdict, out);
+	print_remedies(&s->verdict, out);
+}
+
+/* Of a process whose verdict is not the run's. */
+static void note_verdict(const struct report *report,
+			 const struct log_process *p, FILE *out)
+{
+	const struct study *s =
+		report->studies ? studies_find(report->studies, p) : NULL;
+
+	if (s && s != report_verdict(report))
+		fprintf(out, "  verdict: %s\n", s->verdict.headline);
+}
+
+/* --- over time --- */
+
+enum { TIMES = 10 };
+
+static uint64_t end_of(const struct rows_row *row)
+{
+	return row->from_ns + row->span_ns;
+}
+
+/* Makes at most TIMES rows of all, of about the same length. */
+static size_t fold_rows(const struct rows *rows, struct rows_row *folded)
+{
+	const struct rows_row *row = rows->row;
+	uint64_t begin = row->from_ns, end = end_of(&row[rows->count - 1]);
+	uint64_t each = (end - begin) / TIMES + 1;
+	size_t count = 0, i;
+
+	for (i = 0; i < rows->count; i++)
+		if (count > 0 && (row[i].from_ns - begin) / each < count)
+			rows_join(&folded[count - 1], &row[i]);
+		else
+			folded[count++] = row[i];
+	return count;
+}
+
+static double per_second(const struct rows_row *row, double of)
+{
+	return row->span_ns > 0 ? of * 1e9 / (double)row->span_ns : 0;
+}
+
+static const char *rate(const struct rows_row *row, uint64_t count)
+{
+	return units_count(
+		(uint64_t)fmin(per_second(row, (double)count), 1e18));
+}
+
+static void add_time_row(struct table *t, const struct report *report,
+			 const struct rows_row *row, bool waits)
+{
+	struct rows_op all = rows_sum(row);
+	/* Nobody could look at threads that had ended. */
+	bool threads = row->threads > 0;
+
+	table_cell(t, units_time((double)row->from_ns -
+				 (double)report->origin_ns));
+	table_cell(t, rate(row, all.count));
+	if (waits) {
+		table_cell(t, units_time(per_second(row, (double)all.wait_ns)));
+		table_cell(t, units_time(rows_percentile(all.wait, 0.99)));
+	}
+	table_cell(t, units_time(per_second(row, (double)all.kernel_ns)));
+	table_cell(t, units_time(rows_percentile(all.kernel, 0.5)));
+	table_cell(t, units_time(rows_percentile(all.kernel, 0.99)));
+	table_cell(t, threads ? rate(row, row->voluntary_switches +
+						  row->involuntary_switches)
+			      : "-");
+	table_cell(t, threads ? rate(row, row->minor_faults + row->major_faults)
+			      : "-");
+}
+
+static struct table *begin_times(bool waits)
+{
+	struct table *t = table_new();
+
+	table_column(t, NULL, "from", true);
+	table_column(t, NULL, "calls/s", true);
+	if (waits) {
+		table_column(t, "waited at the gate", "a second", true);
+		table_spare(t, 1);
+		table_column(t, "waited at the gate", "p99", true);
+		table_spare(t, 0);
+	}
+	table_column(t, "in the kernel", "a second", true);
+	table_spare(t, 2);
+	table_column(t, "in the kernel", "p50", true);
+	table_spare(t, 1);
+	table_column(t, "in the kernel", "p99", true);
+	table_spare(t, 3);
+	table_column(t, NULL, "switches/s", true);
+	table_column(t, NULL, "faults/s", true);
+	return t;
+}
+
+static bool has_waits(const struct rows_row *rows, size_t count)
+{
+	size_t i, k;
+
+	for (i = 0; i < count; i++)
+		for (k = 0; k < OP_COUNT; k++)
+			if (rows[i].op[k].wait_ns > 0)
+				return true;
+	return false;
+}
+
+/* Worth a table only when there is some time to look at. */
+static void print_times(const struct report *report, FILE *out)
+{
+	const struct rows *rows = report->rows;
+	struct rows_row *folded;
+	struct table *t;
+	size_t count, i;
+	bool waits;
+
+	if (!rows || rows->count < TIMES)
+		return;
+	folded = xcalloc(TIMES, sizeof(*folded));
+	count = fold_rows(rows, folded);
+	waits = has_waits(folded, count);
+	t = begin_times(waits);
+	for (i = 0; i < count; i++)
+		add_time_row(t, report, &folded[i], waits);
+	fputs("\nOver time, all processes together:\n", out);
+	table_print(t, "  ", TABLE_WIDTH, out);
+	free(folded);
+}
 
 /* --- the run --- */
 
@@ -367,6 +535,7 @@ static void print_process(const struct report *report,
 		p->pid, units_time((double)p->duration_ns), ending(p),
 		units_count(p->threads), p->threads == 1 ? "" : "s");
 	print_settings(p, out);
+	note_verdict(report, p, out);
 	if (report_calls(p) == 0)
 		fputs("  no calls\n", out);
 	else if (report->by == BY_CALL)
@@ -450,6 +619,23 @@ static void print_worst(const struct report *report,
 		print_legend(worst, count, out);
 }
 
+static void print_window(const struct report *report, FILE *out)
+{
+	const struct window *w = &report->window;
+	double origin = (double)report->origin_ns;
+
+	if (!report->windowed)
+		return;
+	fprintf(out, "From %s", units_time((double)w->since_ns - origin));
+	if (w->until_ns != UINT64_MAX)
+		fprintf(out, " to %s",
+			units_time((double)w->until_ns - origin));
+	fprintf(out, " after the start, by the events of that time%s:\n\n",
+		report->window_missing ? ", some of which were overwritten "
+					 "(--log-size)"
+				       : "");
+}
+
 static void print_all(const struct report *report, FILE *out)
 {
 	const struct log_process **worst =
@@ -463,14 +649,17 @@ static void print_all(const struct report *report, FILE *out)
 	if (shown > SHOWN)
 		shown = SHOWN;
 	rest = report->count - shown;
+	print_verdict(report, out);
 	if (report->dir->has_info && report->dir->info.finished == 1)
 		print_run(&report->dir->info, out);
+	print_window(report, out);
 	print_worst(report, worst, shown, out);
 	if (rest > 0)
 		print_sum(worst + shown, rest,
 			  "more (see one with --process NAME or PID)", out);
 	if (report->count > 1)
 		print_sum(worst, report->count, "processes in all", out);
+	print_times(report, out);
 	free(worst);
 }
 

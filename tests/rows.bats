@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What `run` keeps over time, and windows of a run.
+
+load helpers
+
+setup() {
+	count_symbols_only
+	new_logs
+}
+
+teardown() {
+	[ -z "${run-}" ] || kill "$run" 2>/dev/null || true
+}
+
+rows_at_least() { # COUNT
+	[ "$(report 'len(d.get("rows", []))')" -ge "$1" ]
+}
+
+# A program that has done half of its calls and waits, with rows in its logs.
+begin_half() { # WORDS OF run...
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	"$BUILD/mmgate" run "$@" -o "$LOGS" -- "$SUBJECTS/mapper" -t 2 -n 200 \
+		-p <"$BATS_TEST_TMPDIR/go" >"$BATS_TEST_TMPDIR/out" \
+		2>"$BATS_TEST_TMPDIR/errors" 3>&- &
+	run=$!
+	exec 9>"$BATS_TEST_TMPDIR/go"
+	eventually grep -q half "$BATS_TEST_TMPDIR/out"
+}
+
+end_half() {
+	echo >&9
+	exec 9>&-
+	wait "$run"
+	run=
+}
+
+@test "rows over time add up to the histograms" {
+	begin_half --quiet --lock mutex
+	eventually rows_at_least 2
+	end_half
+	run -0 report 'len(d["rows"]) >= 3'
+	equal "$output" True
+	run -0 report '{n: sum(r["calls"].get(n, {}).get("count", 0)
+		for r in d["rows"]) == o["count"] for n, o in c.items()}'
+	equal "$output" "{'mmap': True, 'munmap': True, 'mprotect': True}"
+	# Half of the calls came before the row in which nothing happened.
+	run -0 report 'sum(r["calls"].get("mmap", {}).get("count", 0)
+		for r in d["rows"][:-1])'
+	equal "$output" 200
+	run -0 report 'all(abs(sum(r["calls"].get(n, {}).get(k, 0)
+		for r in d["rows"]) - c[n][k]["sum"]) < 100
+		for n in c for k in ("wait_ns", "kernel_ns"))'
+	equal "$output" True
+	run -0 report 'all(b["time_ns"] == a["time_ns"] + a["span_ns"]
+		for a, b in zip(d["rows"], d["rows"][1:]))'
+	equal "$output" True
+}
+
+@test "calls of processes that come and go are in the rows once each" {
+	mmgate run --quiet -o "$LOGS" -- bash -c "for i in {1..20}; do
+		'$SUBJECTS/mapper' -n 20; done" >/dev/null
+	run -0 report 'sum(r["calls"].get("munmap", {}).get("count", 0)
+		for r in d["rows"]) == sum(e["calls"].get("munmap",
+		{}).get("count", 0) for e in p)'
+	equal "$output" True
+	holds "$(report 'len(p)')" -ge 20 processes
+}
+
+@test "a window has the calls that began in it" {
+	begin_half --quiet
+	eventually rows_at_least 2
+	half=$("$PYTHON" -c 'import time; print(time.monotonic_ns())')
+	origin=$(report 'd["origin_ns"]')
+	end_half
+	at=$((half - origin))ns
+	run -0 mmgate report "$LOGS" --format json --until "$at"
+	equal "$("$PYTHON" -c 'import json, sys
+d = json.load(sys.stdin)
+print([o["count"] for n, o in sorted(d["processes"][0]["calls"].items())])' \
+		<<<"$output")" '[200, 200, 200]' 'calls of the first half'
+	run -0 mmgate report "$LOGS" --format json --since "$at"
+	contains "$output" '"calls": 600'
+	run -0 mmgate report "$LOGS" --since "$at"
+	contains "$output" 'From '
+	contains "$output" ' after the start, by the events of that time:'
+	run -0 mmgate report "$LOGS" --format json --since -3600s
+	contains "$output" '"calls": 1200'
+}
+
+@test "a window that cannot be is refused in one line" {
+	gate none "$SUBJECTS/mapper" >/dev/null
+	for words in '--since 5' '--since -x' '--until 1parsec' '--since=' \
+		'--since 2s --until 1s'; do
+		# shellcheck disable=SC2086 # words of a command
+		run -2 --separate-stderr mmgate report $words "$LOGS"
+		equal "${#stderr_lines[@]}" 1 "$words"
+	done
+	run -1 --separate-stderr mmgate report --since 360000s "$LOGS"
+	equal "${#stderr_lines[@]}" 1
+	contains "$stderr" 'after the end'
+}
+
+@test "a limit on file sizes costs the rows, and nothing else" {
+	run -0 --separate-stderr bash -c "ulimit -f 190; exec '$BUILD/mmgate' \
+		run --lock mutex -o '$LOGS' -- '$SUBJECTS/mapper'"
+	contains "$stderr" 'note: no figures over time: cannot write'
+	contains "$stderr" run.rows
+	run -0 report 'c["mmap"]["count"], d.get("rows")'
+	equal "$output" '(100, None)'
+}
+
+@test "a strange run.rows is one line, and the rest is reported" {
+	gate none "$SUBJECTS/mapper" >/dev/null
+	rows=$LOGS/run.rows
+	printf 'x' | dd of="$rows" bs=1 conv=notrunc 2>/dev/null
+	run -0 --separate-stderr mmgate report "$LOGS"
+	equal "${#stderr_lines[@]}" 1
+	contains "$stderr" "$rows: is not of mmgate"
+	contains "$output" munmap
+	while read -r make; do
+		rm -rf "$rows"
+		eval "$make"
+		run -0 timeout 20 "$BUILD/mmgate" report "$LOGS"
+		contains "$output" munmap
+	done <<-'ROWS'
+		true
+		: >"$rows"
+		mkdir "$rows"
+		mkfifo "$rows"
+		ln -s /dev/zero "$rows"
+		head -c 300000 /dev/urandom >"$rows"
+		truncate -s 1T "$rows"
+	ROWS
+}
+
+@test "a directory with rows is replaced like any of mmgate's" {
+	for _ in 1 2 3; do
+		gate none "$SUBJECTS/mapper" >/dev/null
+		[ -e "$LOGS/run.rows" ]
+	done
+	[ -e "$LOGS.old/run.rows" ]
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "study.h"
+
+static double cost_of(const struct log_process *p)
+{
+	double cost = 0;
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		cost += p->op[i].wait.sum_ns + p->op[i].kernel.sum_ns;
+	return cost;
+}
+
+/* The run's own figures are this process's when it made most of the calls. */
+static bool stands_for_all(const struct log_dir *dir, const struct log *log)
+{
+	double all = 0;
+	size_t i;
+
+	for (i = 0; i < dir->count; i++)
+		all += cost_of(log_process(dir->logs[i]));
+	return cost_of(log_process(log)) >= 0.9 * all;
+}
+
+static bool is_whole(const struct window *window)
+{
+	return window->since_ns == 0 && window->until_ns == UINT64_MAX;
+}
+
+static double queue_ns(const struct rows *rows)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; rows && i < rows->count; i++)
+		sum += (double)rows->row[i].queue_ns;
+	return sum;
+}
+
+static void look_into(struct study *s, const struct log_dir *dir,
+		      const struct rows *rows, const struct window *window)
+{
+	bool alone = stands_for_all(dir, s->log);
+	struct verdict_facts facts = {
+		.process = s->process,
+		.info = alone && is_whole(window) && dir->has_info &&
+					dir->info.finished == 1
+				? &dir->info
+				: NULL,
+		.cpus = rows ? rows->cpus : 0,
+		.queue_ns = alone ? queue_ns(rows) : 0,
+	};
+
+	s->digest = digest_read(s->log, window->since_ns, window->until_ns);
+	facts.digest = s->digest;
+	s->verdict = verdict_of(&facts);
+}
+
+/* Keeps the dearest, in order. */
+static void consider(struct studies *studies, const struct log_process *p,
+		     struct log *log)
+{
+	double cost = cost_of(p);
+	size_t at = studies->count;
+
+	if (cost <= 0)
+		return;
+	while (at > 0 && cost_of(studies->of[at - 1].process) < cost)
+		at--;
+	if (at == STUDY_MOST)
+		return;
+	if (studies->count < STUDY_MOST)
+		studies->count++;
+	memmove(&studies->of[at + 1], &studies->of[at],
+		(studies->count - 1 - at) * sizeof(*studies->of));
+	studies->of[at] = (struct study){.process = p, .log = log};
+}
+
+static bool is_worse(const struct study *a, const struct study *b)
+{
+	const struct verdict *v = &a->verdict, *w = &b->verdict;
+	bool bad = v->answer != VERDICT_NO, other = w->answer != VERDICT_NO;
+
+	return bad != other ? bad : bad && v->lost.likely > w->lost.likely;
+}
+
+struct studies studies_of(const struct log_dir *dir,
+			  const struct log_process *const *processes,
+			  struct log *const *logs, size_t count,
+			  const struct rows *rows, const struct window *window)
+{
+	struct studies studies = {.count = 0};
+	size_t i, worst = 0;
+
+	for (i = 0; i < count; i++)
+		consider(&studies, processes[i], logs[i]);
+	for (i = 0; i < studies.count; i++) {
+		look_into(&studies.of[i], dir, rows, window);
+		if (is_worse(&studies.of[i], &studies.of[worst]))
+			worst = i;
+	}
+	studies.worst = worst;
+	return studies;
+}
+
+void studies_drop(struct studies *studies)
+{
+	size_t i;
+
+	for (i = 0; i < studies->count; i++) {
+		verdict_drop(&studies->of[i].verdict);
+		digest_free(studies->of[i].digest);
+	}
+	studies->count = 0;
+}
+
+const struct study *studies_find(const struct studies *studies,
+				 const struct log_process *process)
+{
+	size_t i;
+
+	for (i = 0; i < studies->count; i++)
+		if (studies->of[i].process == process)
+			return &studies->of[i];
+	return NULL;
+}
+
+const struct study *studies_worst(const struct studies *studies)
+{
+	return studies->count > 0 ? &studies->of[studies->worst] : NULL;
+}
