@@ -243,9 +243,8 @@ damages() {
 
 @test "what is not built yet is refused with that reason" {
 	make_logs
-	for words in 'report --format html' \
-		'report --diff other' 'export --format chrome' \
-		'export --format prometheus' tune top 'set 1 lock=mutex'; do
+	for words in 'report --format html' 'report --diff other' \
+		tune top 'set 1 lock=mutex'; do
 		# shellcheck disable=SC2086 # words of a command
 		run -2 --separate-stderr mmgate $words
 		equal "${#stderr_lines[@]}" 1

@@ -5,6 +5,7 @@
 
 #include "cmd.h"
 #include "die.h"
+#include "export.h"
 #include "json.h"
 #include "log.h"
 #include "opts.h"
@@ -478,28 +479,30 @@ static void folded(const struct sites *s, FILE *out)
 
 /* --- the command --- */
 
-/* Without `row` and `whole` it is known and refused until it is built. */
+/* Without any of the three it is known and refused until it is built. */
 struct format {
 	const char *name;
 	const char *head;
 	void (*row)(const struct row *row, FILE *out);
 	/* What is written once a process, if it is no row for each event. */
 	void (*whole)(const struct sites *sites, FILE *out);
+	/* What is written once. */
+	int (*all)(const struct export *x);
 };
 
 static const struct format formats[] = {
-	{"csv", csv_head, csv_row, NULL}, {"jsonl", "", jsonl_row, NULL},
-	{"folded", "", NULL, folded},     {"chrome", NULL, NULL, NULL},
-	{"prometheus", NULL, NULL, NULL}, {NULL, NULL, NULL, NULL},
+	{"csv", csv_head, csv_row, NULL, NULL},
+	{"jsonl", "", jsonl_row, NULL, NULL},
+	{"folded", "", NULL, folded, NULL},
+	{"chrome", NULL, NULL, NULL, export_chrome},
+	{"prometheus", NULL, NULL, NULL, export_prometheus},
+	{NULL, NULL, NULL, NULL, NULL},
 };
 
-struct export
-{
+struct exporting {
+	struct export to;
 	const struct format *format;
 	const char *output;
-	bool names;
-	FILE *out;
-	struct images *images;
 	struct sites *sites; /* of the process at hand */
 };
 
@@ -520,15 +523,16 @@ static const struct format *find_format(const char *name)
 			break;
 	if (!f->name)
 		die(EXIT_USAGE,
-		    "export: --format %s: accepted are csv, jsonl and folded",
+		    "export: --format %s: accepted are csv, jsonl, folded, "
+		    "chrome and prometheus",
 		    name);
-	if (!f->row && !f->whole)
+	if (!f->row && !f->whole && !f->all)
 		die(EXIT_USAGE, "export: --format %s: not in this version",
 		    name);
 	return f;
 }
 
-static const char *parse(struct export *x, int argc, char **argv)
+static const char *parse(struct exporting *x, int argc, char **argv)
 {
 	int option;
 
@@ -538,11 +542,12 @@ static const char *parse(struct export *x, int argc, char **argv)
 		else if (option == 'o')
 			x->output = optarg;
 		else
-			x->names = true;
+			x->to.names = true;
 	if (!x->format)
 		die(EXIT_USAGE,
-		    "export: --format is needed: csv, jsonl or folded");
-	if (x->names && symbols_missing())
+		    "export: --format is needed: csv, jsonl, folded, chrome or "
+		    "prometheus");
+	if (x->to.names && symbols_missing())
 		die(EXIT_USAGE, "export: --names: this mmgate was %s",
 		    symbols_missing());
 	return output_directory(argc, argv);
@@ -550,42 +555,53 @@ static const char *parse(struct export *x, int argc, char **argv)
 
 static int write_event(void *context, const struct log_event *event)
 {
-	const struct export *x = context;
-	struct row row = row_of(event, x->sites, x->names);
+	const struct exporting *x = context;
+	struct row row = row_of(event, x->sites, x->to.names);
 
-	x->format->row(&row, x->out);
+	x->format->row(&row, x->to.out);
 	/* A full disk or a closed pipe: no use in going on. */
-	return ferror(x->out);
+	return ferror(x->to.out);
 }
 
-static int write_log(struct export *x, struct log *log)
+static int write_log(struct exporting *x, struct log *log)
 {
 	int status = EXIT_DONE;
 
-	x->sites = sites_open(log, x->images);
+	x->sites = sites_open(log, x->to.images);
 	if (x->format->whole)
-		x->format->whole(x->sites, x->out);
+		x->format->whole(x->sites, x->to.out);
 	else if (log_each_event(log, write_event, x))
 		status = EXIT_FAILED;
 	sites_close(x->sites);
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int write_logs(struct exporting *x, const struct log_dir *dir)
 {
-	struct export x = {0};
-	struct log_dir *dir = log_dir_open(parse(&x, argc, argv));
-	int status = dir->broken > 0 ? EXIT_FAILED : EXIT_DONE;
+	int status = EXIT_DONE;
 	size_t i;
 
-	x.out = output_open(x.output);
-	fputs(x.format->head, x.out);
-	x.images = images_new();
-	for (i = 0; i < dir->count && !ferror(x.out); i++)
-		if (write_log(&x, dir->logs[i]) != EXIT_DONE)
+	fputs(x->format->head, x->to.out);
+	for (i = 0; i < dir->count && !ferror(x->to.out); i++)
+		if (write_log(x, dir->logs[i]) != EXIT_DONE)
 			status = EXIT_FAILED;
-	images_free(x.images, symbols_free);
-	output_close(x.out, x.output);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct exporting x = {0};
+	struct log_dir *dir = log_dir_open(parse(&x, argc, argv));
+	int status;
+
+	x.to.dir = dir;
+	x.to.out = output_open(x.output);
+	x.to.images = images_new();
+	status = x.format->all ? x.format->all(&x.to) : write_logs(&x, dir);
+	if (dir->broken > 0)
+		status = EXIT_FAILED;
+	images_free(x.to.images, symbols_free);
+	output_close(x.to.out, x.output);
 	log_dir_close(dir);
 	return status;
 }
@@ -593,11 +609,12 @@ static int run(int argc, char **argv)
 const struct command cmd_export = {
 	.name = "export",
 	.summary = "gives single calls to other programs",
-	.synopsis = "export [DIR] --format csv|jsonl|folded [--names] "
-		    "[-o FILE]",
-	.help = "Writes the events in DIR (default " OUTPUT_DIRECTORY "), one "
-		"call a line, oldest first in each\n"
-		"process, the processes one after the other by start.\n"
+	.synopsis = "export [DIR] --format csv|jsonl|folded|chrome|prometheus "
+		    "[--names] [-o FILE]",
+	.help = "Writes what is in DIR (default " OUTPUT_DIRECTORY "). csv "
+		"and jsonl have one call a line,\n"
+		"oldest first in each process, the processes one after the "
+		"other by start.\n"
 		"\n"
 		"  --format csv    columns time_ns,pid,tid,op,addr,length,arg,"
 		"flags,fd,offset,result,\n"
@@ -614,6 +631,15 @@ const struct command cmd_export = {
 		"                  frames outermost first, the call, and the "
 		"nanoseconds of waiting and\n"
 		"                  in the kernel that it stands for\n"
+		"  --format chrome for Perfetto and chrome://tracing: waits "
+		"and system calls as slices\n"
+		"                  of their threads, figures over time as "
+		"counters\n"
+		"  --format prometheus\n"
+		"                  text format 0.0.4, as the node exporter's "
+		"text-file collector reads\n"
+		"                  it: figures by image name and op, times in "
+		"seconds\n"
 		"  --names         functions instead of addresses in caller "
 		"and stack\n"
 		"  -o FILE         write to FILE, not to standard output\n"

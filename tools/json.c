@@ -75,7 +75,7 @@ void json_close(struct json *j)
 	if (level.filled)
 		new_line(j);
 	fputc(level.bracket == '{' ? '}' : ']', j->out);
-	if (j->depth == 0)
+	if (j->depth == 0 && !j->inner)
 		fputc('\n', j->out);
 }
 
@@ -123,6 +123,12 @@ void json_double(struct json *j, const char *key, double value)
 		fprintf(j->out, "%.10g", value);
 	else
 		fputs("null", j->out);
+}
+
+void json_number(struct json *j, const char *key, const char *text)
+{
+	begin(j, key);
+	fputs(text, j->out);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

@@ -23,6 +23,7 @@ struct json_level {
 struct json {
 	FILE *out;
 	bool pretty; /* a line per member, else all in one line */
+	bool inner;  /* part of a larger text: no end of line at its own */
 	int depth;
 	struct json_level levels[JSON_DEPTH];
 };
@@ -44,6 +45,8 @@ void json_round(struct json *j, const char *key, double value);
 void json_null(struct json *j, const char *key);
 /* With ten digits; null when it is infinite or no number. */
 void json_double(struct json *j, const char *key, double value);
+/* `text` is a number already. */
+void json_number(struct json *j, const char *key, const char *text);
 void json_bool(struct json *j, const char *key, bool value);
 
 #endif

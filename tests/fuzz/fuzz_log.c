@@ -45,5 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_end(stage_run(cmd_export.run, "export --format jsonl DIR",
 			    STAGE_JSON_LINES),
 		  end);
+	check_end(stage_run(cmd_export.run, "export --format chrome DIR",
+			    STAGE_JSON),
+		  end);
+	check_end(stage_run(cmd_export.run, "export --format prometheus DIR",
+			    STAGE_TEXT),
+		  end);
 	return 0;
 }

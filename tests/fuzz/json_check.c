@@ -45,12 +45,16 @@ static const char *string(const char *s)
 
 static const char *digits(const char *s)
 {
-	size_t length = strspn(s, "0123456789");
+	size_t length = strspn(s, "0123456789"), places;
 
-	/* The tools write whole numbers, without zeros in front. */
+	/* The tools write no zeros in front, and no exponents. */
 	if (length == 0 || (*s == '0' && length > 1))
 		return NULL;
-	return s + length;
+	s += length;
+	if (*s != '.')
+		return s;
+	places = strspn(s + 1, "0123456789");
+	return places > 0 ? s + 1 + places : NULL;
 }
 
 static const char *word(const char *s, const char *expected)
