@@ -49,7 +49,8 @@ $(model)/flawed.o: tests/models/flawed.c tests/models/instrument.h Makefile
 		-c -o $@ $<
 
 $(model)/model_gate: $(model)/model_gate.o $(model)/gate_model.o $(MODEL_SHIM) \
-		$(patsubst %,$(BUILD)/shim/%.o,text knobs diag elf clock log modules stack auto)
+		$(patsubst %,$(BUILD)/shim/%.o,text knobs diag elf clock log \
+		auto modules stack)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^
 
