@@ -213,10 +213,14 @@ static uint32_t ratio(unsigned a, unsigned b, unsigned round)
 /* The median of the rounds, per mille; *worse: rounds that a lost. */
 static uint32_t compare(unsigned a, unsigned b, unsigned *worse)
 {
+	/* One that was thought to be torn away may come back late. */
+	unsigned rounds = __atomic_load_n(&state.rounds, __ATOMIC_RELAXED);
 	uint32_t sorted[ROUNDS];
 
 	*worse = 0;
-	for (unsigned i = 0; i < state.rounds; i++) {
+	if (rounds == 0)
+		return 0;
+	for (unsigned i = 0; i < rounds; i++) {
 		uint32_t r = ratio(a, b, i);
 		unsigned at = i;
 
@@ -225,7 +229,7 @@ static uint32_t compare(unsigned a, unsigned b, unsigned *worse)
 			sorted[at] = sorted[at - 1];
 		sorted[at] = r;
 	}
-	return (sorted[(state.rounds - 1) / 2] + sorted[state.rounds / 2]) / 2;
+	return (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2;
 }
 
 static bool is_better(unsigned a, unsigned b, uint32_t gain)
@@ -349,6 +353,7 @@ static void end_window(uint64_t now)
 {
 	uint32_t active;
 	uint64_t ns = now - state.began, calls = calls_since(&active);
+	unsigned round = __atomic_load_n(&state.round, __ATOMIC_RELAXED);
 
 	if (state.settling) {
 		state.settling = false;
@@ -363,11 +368,12 @@ static void end_window(uint64_t now)
 		state.until = now + WINDOW_MS * MS;
 		return;
 	}
-	if (state.round >= state.rounds) { /* two were in here at a time */
+	if (round >= ROUNDS ||
+	    round >= state.rounds) { /* two were in here at a time */
 		watch(now);
 		return;
 	}
-	state.rate[turn()][state.round] = (uint32_t)a_second(calls, ns);
+	state.rate[turn()][round] = (uint32_t)a_second(calls, ns);
 	if (++state.turn == state.choice_count) {
 		state.turn = 0;
 		state.round++;

@@ -60,7 +60,8 @@ enum {
 	OPEN_FACTOR = 100, /* a lock that hangs costs 1 % at most */
 	LONG_BYTES = 1 << 30,
 	BETWEEN_STEP = 1 << 20, /* ticks: how finely that time is counted */
-	WITH_STACKS = 1 << 7,   /* beside enum knob_events */
+	WITH_STACKS = 1 << 7,   /* beside enum knob_events: the log has room
+				 * for some */
 	MOST_NESTED = 1000,     /* calls that a handler is believed to make */
 
 	WAY_LOCK = 0x3f, /* enum lock_id */
@@ -78,6 +79,7 @@ struct thread {
 	uint16_t nested;  /* calls that it made inside */
 	uint8_t line;     /* auto: where it counts */
 	uint8_t patience; /* auto: calls to its next look */
+	uint32_t every;   /* events=every:N that `skip` was chosen by */
 	uint64_t left;    /* ticks: end of its last call */
 	uint64_t between; /* ticks between calls, not yet counted */
 	uint64_t random;
@@ -94,8 +96,9 @@ bool (*gate_new_process)(void);
 static struct {
 	uint8_t way[OP_COUNT]; /* enum lock_id, + WAY_AUTO, + WAY_DELAYED */
 	uint8_t long_gated;
-	uint8_t events; /* enum knob_events, and WITH_STACKS */
-	uint64_t events_arg;
+	uint8_t events;   /* enum knob_events, and WITH_STACKS */
+	uint32_t every;   /* N of events=every:N */
+	uint64_t slow_ns; /* of events=slow:DURATION */
 	uint64_t slow_ticks;
 	uint64_t max_wait_ns;
 	uint32_t delay_ns[OP_COUNT];
@@ -106,31 +109,43 @@ static struct {
 /* The same as settings, for those who change some of them. */
 static struct knobs settings;
 
-static void derive(void)
-{
-	stack_derive();
-	if ((config.events & ~WITH_STACKS) == EVENTS_SLOW)
-		__atomic_store_n(&config.slow_ticks,
-				 clock_from_ns(config.events_arg),
-				 __ATOMIC_RELAXED);
-}
-
 /* Other threads may be under way: a word at a time, each right by itself. */
+#define GET(field) __atomic_load_n(&config.field, __ATOMIC_RELAXED)
 #define SET(field, value)                                                      \
 	__atomic_store_n(&config.field, (value), __ATOMIC_RELAXED)
 
+static void derive(void)
+{
+	stack_derive();
+	SET(slow_ticks, clock_from_ns(GET(slow_ns)));
+}
+
 static uint8_t way(enum op op)
 {
-	return __atomic_load_n(&config.way[op], __ATOMIC_RELAXED);
+	return GET(way[op]);
+}
+
+/* The settings and auto change it, at the same time if need be: what one does
+ * is done for good. */
+static bool change_way(enum op op, uint8_t *seen, unsigned to)
+{
+	return __atomic_compare_exchange_n(&config.way[op], seen, (uint8_t)to,
+					   false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
 }
 
 /* What auto has chosen by now. */
 static void follow_auto(void)
 {
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		if (way(op) & WAY_AUTO)
-			SET(way[op], (uint8_t)((way(op) & ~WAY_LOCK) |
-					       auto_kind(auto_group(op))));
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		uint8_t seen = way(op);
+
+		while (seen & WAY_AUTO &&
+		       !change_way(op, &seen,
+				   (seen & ~WAY_LOCK) |
+					   auto_kind(auto_group(op))))
+			;
+	}
 }
 
 /* Begins to choose where the settings say so; `alone`: no other thread runs. */
@@ -146,45 +161,90 @@ static void begin_auto(bool alone)
 	follow_auto();
 }
 
-/* Which lock each op takes now, in the log. */
-static void say_locks(bool changed)
-{
-	uint8_t now[OP_COUNT];
+/* What the log was told of each op's lock last. */
+static uint8_t noted[OP_COUNT];
 
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		now[op] = way(op) & WAY_LOCK;
-	if (log_is_open())
-		log_locks(now, changed);
+/* A new log: which locks it begins with. */
+static void begin_noting(void)
+{
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		noted[op] = way(op) & WAY_LOCK;
+		if (log_is_open())
+			log_lock(op, noted[op]);
+	}
 }
 
-static void follow_settings(bool alone)
+static void follow_way(enum op op)
+{
+	enum lock_id id = knobs_lock_of(&settings, op);
+	uint8_t seen = way(op), to;
+
+	SET(delay_ns[op], settings.delay_ns[op]);
+	do {
+		to = (uint8_t)id;
+		if (id == LOCK_auto) /* what it has chosen stays for now */
+			to = seen & WAY_AUTO ? seen & (WAY_AUTO | WAY_LOCK)
+					     : WAY_AUTO | LOCK_none;
+		if (settings.delay_ns[op] != 0)
+			to |= WAY_DELAYED;
+	} while (!change_way(op, &seen, to));
+}
+
+/* Whose stack is where is followed from the start to the end, or not at all: a
+ * gap would leave stacks that are gone. */
+static void follow_events(void)
+{
+	unsigned stacks = knobs_has_stacks(&settings)
+				  ? WITH_STACKS
+				  : GET(events) & WITH_STACKS;
+
+	if (settings.events == EVENTS_SLOW)
+		SET(slow_ns, settings.events_arg);
+	if (settings.events == EVENTS_EVERY)
+		SET(every, (uint32_t)settings.events_arg);
+	derive();
+	SET(events, (uint8_t)(settings.events | stacks));
+}
+
+static void follow_settings(void)
 {
 	if (settings.limit != 0)
 		lock_permits = settings.limit;
 	SET(long_gated, settings.long_gated);
-	SET(events_arg, settings.events_arg);
-	SET(events, (uint8_t)(settings.events |
-			      (knobs_has_stacks(&settings) ? WITH_STACKS : 0)));
 	SET(max_wait_ns, settings.max_wait_ns);
-	for (unsigned op = 0; op < OP_COUNT; op++) {
-		enum lock_id id = knobs_lock_of(&settings, op);
-		unsigned delayed = settings.delay_ns[op] != 0 ? WAY_DELAYED : 0;
-
-		SET(delay_ns[op], settings.delay_ns[op]);
-		SET(way[op],
-		    (uint8_t)((id == LOCK_auto ? WAY_AUTO : id) | delayed));
-	}
-	begin_auto(alone);
-	derive();
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		follow_way(op);
+	follow_events();
 }
 
 void gate_init(const struct knobs *knobs, const struct gate_callers *callers)
 {
 	config.callers = *callers;
 	settings = *knobs;
-	follow_settings(true);
-	config.request = log_is_open() ? log_request() : 0;
-	say_locks(false);
+	follow_settings();
+	begin_auto(true);
+	begin_noting();
+}
+
+const struct knobs *gate_settings(void)
+{
+	return &settings;
+}
+
+/* Who follows a request of `mmgate set`: since when, ns; 0: nobody.  One that
+ * never ends was torn away, and another takes over. */
+static _Atomic uint64_t following;
+
+/* A forked child, with a log of its own or none: it goes on with what its
+ * parent's settings were. */
+static void begin_child(void)
+{
+	SET(request, 0);
+	atomic_store(&following, 0);
+	begin_auto(true);
+	if (log_is_open())
+		log_settings(&settings);
+	begin_noting();
 }
 
 /* --- who is calling --- */
@@ -218,14 +278,15 @@ static never_inline uint32_t arrive(struct thread *t, enum op op)
 {
 	struct thread fresh = {.self = 0};
 	uint32_t self = world_self();
+	bool active;
 
 	if (self == 0) {
 		if (!world_arrive())
 			return 0;
-		world_arrived(gate_new_process());
+		active = gate_new_process();
+		begin_child();
+		world_arrived(active);
 		self = world_self();
-		config.request = 0; /* of its own log */
-		begin_auto(true);
 	}
 	if (!world_active(self)) {
 		if (unlikely(probing))
@@ -301,7 +362,7 @@ static void note_opening(uint64_t wait);
 /* This thread waited too long for the lock. */
 static void open_gate(uint32_t inside, uint64_t wait)
 {
-	uint64_t until = now_us() + config.max_wait_ns / 1000 * OPEN_FACTOR;
+	uint64_t until = now_us() + GET(max_wait_ns) / 1000 * OPEN_FACTOR;
 	uint64_t state = generation_of(inside);
 
 	if (!atomic_compare_exchange_strong(&gate_of(inside)->state, &state,
@@ -355,7 +416,7 @@ static bool was_stopped(const struct lock_wait *wait)
 	enum { LATE_NS = 10000000 }; /* what timers and schedulers may add */
 
 	return clock_monotonic() >
-	       wait->deadline_ns + config.max_wait_ns / 4 + LATE_NS;
+	       wait->deadline_ns + wait->limit_ns / 4 + LATE_NS;
 }
 
 /* Advice that the kernel follows under its shared lock, or one mapping's. */
@@ -407,7 +468,7 @@ static int reason_to_pass(struct thread *t, const struct gate_span *span,
 		return BYPASS_REENTRY;
 	if (*state >> 8 != 0)
 		return BYPASS_TIMEOUT;
-	return !config.long_gated && holds_long(span) ? BYPASS_LONG : -1;
+	return !GET(long_gated) && holds_long(span) ? BYPASS_LONG : -1;
 }
 
 static void pass(struct gate_span *span, int reason)
@@ -422,7 +483,7 @@ static never_inline void wait_for_lock(struct thread *t, struct gate_span *span)
 	const struct lock_kind *kind = kind_of(span->inside);
 	struct lock *lock = lock_of(span->inside);
 	struct lock_wait wait = {.shared = span->shared,
-				 .limit_ns = config.max_wait_ns};
+				 .limit_ns = GET(max_wait_ns)};
 	int error;
 
 	span->asked = stamp();
@@ -483,7 +544,7 @@ static always_inline void take_lock(struct thread *t, struct gate_span *span,
 
 	/* What is common first: a closed gate, and no reason to ask. */
 	if (state >> 8 == 0 && t->inside == 0 &&
-	    (config.long_gated || !holds_long(span)))
+	    (GET(long_gated) || !holds_long(span)))
 		lock(t, span, id, state);
 	else
 		lock_or_pass(t, span, id, state);
@@ -625,8 +686,20 @@ static never_inline void write_event(struct thread *t,
 	write_to_ring(t, span, m, 0);
 }
 
-/* Number of calls that this one stands for, 0: no event.  Intervals are random
- * with mean N, so that a regular pattern of calls is not met in step. */
+/* Intervals are random with mean N, so that a regular pattern of calls is not
+ * met in step. */
+static always_inline uint32_t weigh_every(struct thread *t)
+{
+	uint32_t n = GET(every);
+
+	if (t->skip == 0 || t->every != n) {
+		t->every = n;
+		t->skip = 1 + next_random(t) % (2 * (uint64_t)n - 1);
+	}
+	return --t->skip == 0 ? n : 0;
+}
+
+/* Number of calls that this one stands for, 0: no event. */
 static always_inline uint32_t weigh(struct thread *t, const struct measured *m,
 				    unsigned events)
 {
@@ -634,13 +707,9 @@ static always_inline uint32_t weigh(struct thread *t, const struct measured *m,
 	case EVENTS_ALL:
 		return 1;
 	case EVENTS_SLOW:
-		return m->wait + m->kernel >=
-		       __atomic_load_n(&config.slow_ticks, __ATOMIC_RELAXED);
+		return m->wait + m->kernel >= GET(slow_ticks);
 	case EVENTS_EVERY:
-		if (t->skip == 0)
-			t->skip = 1 +
-				  next_random(t) % (2 * config.events_arg - 1);
-		return --t->skip == 0 ? (uint32_t)config.events_arg : 0;
+		return weigh_every(t);
 	default:
 		return 0;
 	}
@@ -671,7 +740,7 @@ static never_inline void write_with_stack(struct thread *t,
 		describe(&s->event, t, span, m, 0);
 		stack = stack_copy(s, span + 1, span->caller);
 	}
-	m->weight = weigh(t, m, config.events & ~WITH_STACKS);
+	m->weight = weigh(t, m, GET(events) & ~WITH_STACKS);
 	if (m->weight != 0)
 		write_to_ring(t, span, m, stack);
 }
@@ -685,7 +754,7 @@ static never_inline void note_opening(uint64_t wait)
 	if (!log_is_open())
 		return;
 	log_opened();
-	if (config.events != EVENTS_OFF)
+	if ((GET(events) & ~WITH_STACKS) != EVENTS_OFF)
 		write_event(&this_thread, &none, &m);
 }
 
@@ -696,6 +765,7 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 	uint32_t at = t->stripe;
 	struct record_stripe *stripe;
 	struct record_op *op;
+	unsigned events = GET(events);
 
 	if (unlikely(!log_need_op(&at, span->op)))
 		return;
@@ -723,60 +793,110 @@ static void record(struct thread *t, const struct gate_span *span, long result,
 		     span->fd >= 0 && !sys_failed(result)))
 		modules_mapped(span->fd, (uint64_t)result, span->length,
 			       span->offset, left);
-	if (unlikely(config.events & WITH_STACKS)) {
+	if (unlikely(events & WITH_STACKS)) {
 		write_with_stack(t, span, &m);
 		return;
 	}
-	m.weight = weigh(t, &m, config.events);
+	m.weight = weigh(t, &m, events);
 	if (m.weight != 0)
 		write_event(t, span, &m);
 }
 
 /* --- settings that change while the program runs --- */
 
-/* Says which locks are new since the last time, in the log. */
-static never_inline void note_locks(struct thread *t)
+static never_inline void write_lock_event(struct thread *t, enum op op,
+					  uint8_t before, uint8_t now)
 {
-	static uint8_t noted[OP_COUNT];
+	const struct gate_span span = {
+		.asked = clock_ticks(), .op = op, .arg = now, .flags = before};
+	const struct measured m = {.weight = 1, .kind = EVENT_LOCK};
+
+	if ((GET(events) & ~WITH_STACKS) != EVENTS_OFF)
+		write_event(t, &span, &m);
+}
+
+/* Says it in the log if the op's lock is another than the last time.  `set` and
+ * auto may be in here at the same time: whoever is last looks again. */
+static bool note_lock(struct thread *t, enum op op)
+{
+	uint8_t before, now;
 	bool changed = false;
 
-	for (unsigned op = 0; op < OP_COUNT; op++) {
-		uint8_t now = way(op) & WAY_LOCK;
-		uint8_t before =
-			__atomic_exchange_n(&noted[op], now, __ATOMIC_RELAXED);
-		const struct gate_span span = {.asked = clock_ticks(),
-					       .op = op,
-					       .arg = now,
-					       .flags = before};
-		const struct measured m = {.weight = 1, .kind = EVENT_LOCK};
-
+	do {
+		now = way(op) & WAY_LOCK;
+		before = __atomic_exchange_n(&noted[op], now, __ATOMIC_SEQ_CST);
+		log_lock(op, now);
 		if (now == before)
 			continue;
 		changed = true;
-		if ((config.events & ~WITH_STACKS) != EVENTS_OFF)
-			write_event(t, &span, &m);
-	}
+		write_lock_event(t, op, before, now);
+	} while (now != (way(op) & WAY_LOCK));
+	return changed;
+}
+
+static never_inline void note_locks(struct thread *t)
+{
+	bool changed = false;
+
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		changed |= note_lock(t, op);
 	if (changed)
-		say_locks(true);
+		log_locks_changed();
+}
+
+static bool same_locks(const struct knobs *a, const struct knobs *b)
+{
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (knobs_lock_of(a, op) != knobs_lock_of(b, op))
+			return false;
+	return true;
+}
+
+/* Does what a request says; false: it is not understood. */
+static bool change_settings(struct thread *t, char *text)
+{
+	struct knobs before = settings;
+
+	if (knobs_change(&settings, text) != 0)
+		return false;
+	follow_settings();
+	stack_follow(&settings);
+	/* What auto has learnt stays, if it can. */
+	if (!same_locks(&before, &settings)) {
+		begin_auto(false);
+		note_locks(t);
+	}
+	log_settings(&settings);
+	return true;
+}
+
+static bool begin_following(void)
+{
+	const uint64_t torn_away_ns = 5000000000;
+	uint64_t now = clock_monotonic(), since = atomic_load(&following);
+
+	if (since != 0 && now < since + torn_away_ns)
+		return false;
+	return atomic_compare_exchange_strong(&following, &since, now);
 }
 
 /* `mmgate set` asks for something. */
-static never_inline void follow_request(struct thread *t, uint32_t serial)
+static never_inline void follow_request(struct thread *t)
 {
-	char text[sizeof(((struct record_control *)NULL)->text)];
-	bool refused = true;
+	/* Not on a signal handler's small stack. */
+	static char text[sizeof(((struct record_control *)NULL)->text)];
+	uint32_t serial;
 
-	if (__atomic_exchange_n(&config.request, serial, __ATOMIC_RELAXED) ==
-	    serial)
+	if (!begin_following())
 		return; /* another thread does */
-	if (log_read_request(serial, text, sizeof(text)) &&
-	    knobs_change(&settings, text) == 0) {
-		refused = false;
-		follow_settings(false);
-		stack_follow(&settings);
-		note_locks(t);
+	serial = log_request();
+	if (serial != GET(request)) {
+		log_answer(serial,
+			   !log_read_request(serial, text, sizeof(text)) ||
+				   !change_settings(t, text));
+		SET(request, serial);
 	}
-	log_answer(serial, refused, &settings);
+	atomic_store(&following, 0);
 }
 
 static never_inline void look_for_auto(struct thread *t)
@@ -799,7 +919,7 @@ static always_inline void count_for_auto(struct thread *t, enum op op)
 
 static never_inline void delay(enum op op)
 {
-	uint64_t until = clock_monotonic() + config.delay_ns[op];
+	uint64_t until = clock_monotonic() + GET(delay_ns[op]);
 
 	while (clock_monotonic() < until)
 		sys_pause();
@@ -852,8 +972,8 @@ long gate_leave(struct gate_span *span, long result)
 		give_back(t, span);
 	if (log_is_open()) {
 		record(t, span, result, left);
-		if (unlikely(log_request() != config.request))
-			follow_request(t, log_request());
+		if (unlikely(log_request() != GET(request)))
+			follow_request(t);
 	}
 	if (unlikely(way(span->op) & WAY_AUTO))
 		count_for_auto(t, span->op);

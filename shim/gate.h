@@ -50,6 +50,9 @@ struct gate_callers {
 /* Settings that the gate follows; strings are not kept.  Once, at start. */
 void gate_init(const struct knobs *knobs, const struct gate_callers *callers);
 
+/* Those in force: `mmgate set` changes some. */
+const struct knobs *gate_settings(void);
+
 /* What the gate does for a process that forked from one it follows: false
  * leaves it alone.  Set by init.c, which knows the settings. */
 extern bool (*gate_new_process)(void);

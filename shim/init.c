@@ -327,10 +327,10 @@ static void open_log(struct record_pair start, bool quiet)
 	}
 }
 
-static bool has_work(void)
+static bool has_work(const struct knobs *now)
 {
-	return knobs_lock_any(&knobs) || knobs_delay_any(&knobs) ||
-	       knobs.place != PLACE_KERNEL || log_is_open();
+	return knobs_lock_any(now) || knobs_delay_any(now) ||
+	       now->place != PLACE_KERNEL || log_is_open();
 }
 
 /* What cannot be is said, and not recorded as if it were. */
@@ -359,8 +359,9 @@ static bool arrive_in_child(void)
 	if (!followed || knobs.follow != FOLLOW_FORK)
 		return false;
 	if (knobs.log != NULL)
-		open_log(clock_pair(), true); /* stderr may be anything */
-	return has_work();
+		/* Laid out as its parent's was.  stderr may be anything. */
+		open_log(clock_pair(), true);
+	return has_work(gate_settings());
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv,
@@ -392,7 +393,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	else
 		followed = is_followed(env, auxv);
 	start_place(process.page_size, is_descendant(env)); /* once a run */
-	if (!followed || (!has_work() && knobs.log == NULL))
+	if (!followed || (!has_work(&knobs) && knobs.log == NULL))
 		return; /* nothing to do: pass */
 	knobs.only = keep(knobs.only, only, sizeof(only));
 	knobs.skip = keep(knobs.skip, skip, sizeof(skip));
@@ -409,7 +410,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	if (knobs.log != NULL)
 		open_log(began, is_descendant(env)); /* once a run */
 	gate_init(&knobs, &callers);
-	world_start(has_work());
+	world_start(has_work(&knobs));
 }
 
 __attribute__((destructor)) static void finish(void)

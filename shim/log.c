@@ -535,25 +535,37 @@ bool log_read_request(uint32_t serial, char *text, size_t size)
 		       __atomic_load_n(&c->check, __ATOMIC_RELAXED);
 }
 
-void log_answer(uint32_t serial, bool refused, const struct knobs *knobs)
+void log_settings(const struct knobs *knobs)
+{
+	/* Not on a signal handler's small stack. */
+	static char fresh[sizeof(((struct record_header *)NULL)->settings)];
+	struct record_header *h = self.header;
+	uint64_t version = load(&h->settings_version) | 1;
+
+	describe_settings(knobs, fresh, sizeof(fresh));
+	store(&h->settings_version, version);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (size_t i = 0; i < sizeof(fresh); i++)
+		__atomic_store_n(&h->settings[i], fresh[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&h->settings_version, version + 1, __ATOMIC_RELEASE);
+}
+
+void log_answer(uint32_t serial, bool refused)
 {
 	struct record_header *h = self.header;
 
-	if (!refused)
-		describe_settings(knobs, h->settings, sizeof(h->settings));
 	__atomic_store_n(&h->control.refused, refused, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->control.answered, serial, __ATOMIC_RELEASE);
 }
 
-void log_locks(const uint8_t lock_now[OP_COUNT], bool changed)
+void log_lock(enum op op, uint8_t lock)
 {
-	struct record_header *h = self.header;
+	__atomic_store_n(&self.header->lock_now[op], lock, __ATOMIC_SEQ_CST);
+}
 
-	for (unsigned op = 0; op < OP_COUNT; op++)
-		__atomic_store_n(&h->lock_now[op], lock_now[op],
-				 __ATOMIC_RELAXED);
-	if (changed)
-		__atomic_fetch_add(&h->lock_changes, 1, __ATOMIC_RELAXED);
+void log_locks_changed(void)
+{
+	add(&self.header->lock_changes, 1);
 }
 
 static void explain_limit(uint64_t bytes, const char *because)

@@ -72,11 +72,17 @@ bool log_fill(uint64_t offset, uint64_t bytes);
  * whole.  Each at most once. */
 bool log_read_request(uint32_t serial, char *text, size_t size);
 
-/* Says that it was looked at, and what is in force now. */
-void log_answer(uint32_t serial, bool refused, const struct knobs *knobs);
+/* Says that it was looked at.  pre: it says what is in force by now. */
+void log_answer(uint32_t serial, bool refused);
 
-/* Says which lock each op takes (enum lock_id); counts a change. */
-void log_locks(const uint8_t lock_now[OP_COUNT], bool changed);
+/* Says which settings are in force.  One thread at a time. */
+void log_settings(const struct knobs *knobs);
+
+/* Says which lock an op takes (enum lock_id). */
+void log_lock(enum op op, uint8_t lock);
+
+/* Counts a change of locks, of however many ops. */
+void log_locks_changed(void);
 
 /* Corrects what log_open() was told of hooks and coverage. */
 void log_correct(const char *hooks, const char *coverage);

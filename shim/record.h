@@ -336,7 +336,8 @@ static inline uint32_t record_pool_slot(uint64_t number, uint32_t slots)
 /*
  * What `mmgate set` asks of a running program: "name=value\n" each, as in
  * header.settings.  It writes text and check, then the next serial; the program
- * takes that up at the next call that it records, and answers.
+ * takes that up at the next call that it records, and answers.  Requests that
+ * were not answered yet are repeated by the next one, which takes their place.
  */
 struct record_control {
 	uint32_t serial;   /* of the last request; 0: there was none */
@@ -394,7 +395,8 @@ struct record_header {
 	uint64_t second_libc;        /* times another copy of libc was mapped */
 	uint64_t lock_changes;       /* by `set` and auto */
 	uint8_t lock_now[8];         /* enum lock_id of each op */
-	uint64_t spare[4];
+	uint64_t settings_version;   /* odd: they are being written anew */
+	uint64_t spare[3];
 	char comm[16];
 	char exe[1024];      /* target of /proc/self/exe, or empty */
 	char settings[2048]; /* effective ones, "name=value\n" each */
@@ -402,6 +404,8 @@ struct record_header {
 	char coverage[512];  /* "op=layer,...\n" each */
 	char limits[512];    /* why less is recorded than asked for, or empty */
 	struct record_stacks stacks;
+	/* What each call looks at is apart from what many write to. */
+	uint64_t fill_control[3];
 	struct record_control control;
 };
 
@@ -473,6 +477,7 @@ _Static_assert(sizeof(struct record_pool) == 32, "pool");
 _Static_assert(sizeof(struct record_stacks) == 80 + 64, "stacks");
 _Static_assert(offsetof(struct record_header, stacks) % 8 == 0, "stacks");
 _Static_assert(offsetof(struct record_header, comm) == 264, "comm");
+_Static_assert(offsetof(struct record_header, control) % 64 == 0, "control");
 _Static_assert(sizeof(struct record_header) <= RECORD_HEADER_BYTES, "header");
 _Static_assert(sizeof(struct record_dir) == 4096, "dir");
 /* A short-lived child (one thread, so nobody to wake it) costs at most 256 KiB,

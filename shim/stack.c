@@ -26,12 +26,13 @@ struct thread {
 	uintptr_t from;  /* where its libc-made stack begins; 0: not known */
 	uint32_t skip;   /* calls to the next pick of POOL_EVERY */
 	uint32_t weight; /* of that one */
+	uint32_t every;  /* the setting that they were chosen by */
 	uint64_t random;
 };
 
 static __thread struct thread this_thread;
 
-_Static_assert(sizeof(struct thread) <= 24, "static TLS is scarce");
+_Static_assert(sizeof(struct thread) <= 32, "static TLS is scarce");
 
 /* A slot's state: pages of its copy that have memory, and whether a thread is
  * at it. */
@@ -85,7 +86,7 @@ static void store64(uint64_t *p, uint64_t value)
 
 void stack_derive(void)
 {
-	store64(&self.slow_ticks, clock_from_ns(self.slow_ns));
+	store64(&self.slow_ticks, clock_from_ns(load64(&self.slow_ns)));
 	store64(&self.second_ticks, clock_from_ns(1000000000));
 }
 
@@ -103,21 +104,19 @@ static uint64_t main_room(void)
 
 void stack_follow(const struct knobs *knobs)
 {
-	self.every = knobs->stacks_every;
-	self.slow = knobs->stacks_slow;
-	self.slow_ns = knobs->stacks_slow_ns;
+	if (knobs->stacks_slow)
+		store64(&self.slow_ns, knobs->stacks_slow_ns);
 	stack_derive();
+	store(&self.every, knobs->stacks_every);
+	__atomic_store_n(&self.slow, knobs->stacks_slow, __ATOMIC_RELEASE);
 }
 
 void stack_init(const struct knobs *knobs, uintptr_t main_top)
 {
-	self.every = knobs->stacks_every;
-	self.slow = knobs->stacks_slow;
-	self.slow_ns = knobs->stacks_slow_ns;
 	self.size = knobs->stack_size;
 	self.main_top = main_top;
 	self.main_low = main_top - main_room();
-	stack_derive();
+	stack_follow(knobs);
 }
 
 void stack_begin(void)
@@ -275,13 +274,14 @@ static uint64_t next_random(struct thread *t, uint64_t now)
 
 /* Calls that this one stands for; 0: it is not picked.  Intervals are random,
  * so that a regular pattern of calls is not met in step. */
-static uint32_t every_weight(struct thread *t, uint64_t now)
+static uint32_t every_weight(struct thread *t, uint32_t every, uint64_t now)
 {
 	uint64_t mean;
 
-	if (t->skip == 0) {
-		mean = (uint64_t)self.every * load(&self.pools[0].spread);
+	if (t->skip == 0 || t->every != every) {
+		mean = (uint64_t)every * load(&self.pools[POOL_EVERY].spread);
 		mean = mean < INT32_MAX ? mean : INT32_MAX;
+		t->every = every;
 		t->weight = (uint32_t)mean;
 		t->skip = 1 + (uint32_t)(next_random(t, now) % (2 * mean - 1));
 	}
@@ -424,13 +424,15 @@ static struct record_sample *take(int kind, uint64_t now)
 struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint32_t *weight)
 {
 	struct thread *t = &this_thread;
-	bool slow = self.slow && cost >= load64(&self.slow_ticks);
+	uint32_t every = load(&self.every);
+	bool slow = __atomic_load_n(&self.slow, __ATOMIC_ACQUIRE) &&
+		    cost >= load64(&self.slow_ticks);
 
 	*weight = 0;
 	if (slow)
 		*weight = slow_weight(t, now);
-	else if (self.every != 0)
-		*weight = every_weight(t, now);
+	else if (every != 0)
+		*weight = every_weight(t, every, now);
 	return *weight != 0 ? take(slow ? POOL_SLOW : POOL_EVERY, now) : NULL;
 }
 
