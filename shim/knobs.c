@@ -167,6 +167,14 @@ static int parse_lock(struct knobs *knobs, const char *value)
 	return error;
 }
 
+const char *knobs_lock_name(unsigned id)
+{
+	for (size_t i = 0; i < COUNT_OF(locks) && id < LOCK_COUNT; i++)
+		if (locks[i].id == id)
+			return locks[i].name;
+	return NULL;
+}
+
 static void show_one_lock(unsigned id, uint32_t limit, struct text *out)
 {
 	for (size_t i = 0; i < COUNT_OF(locks); i++)
@@ -681,8 +689,7 @@ void knob_name(const struct knob *knob, struct text *out)
 	}
 }
 
-/* The setting whose name is `len` characters at `s`, or NULL. */
-static const struct knob *find_knob(const char *s, size_t len)
+const struct knob *knob_find(const char *s, size_t len)
 {
 	for (size_t i = 0; i < COUNT_OF(knobs_table); i++) {
 		char name[32];
@@ -711,7 +718,7 @@ int knobs_change(struct knobs *knobs, char *text)
 	while (*text != '\0') {
 		size_t len = length_to(text, '\n');
 		size_t name = length_to(text, '=');
-		const struct knob *knob = find_knob(text, name);
+		const struct knob *knob = knob_find(text, name);
 		bool more = text[len] == '\n';
 		int error;
 

@@ -92,12 +92,18 @@ bool knob_is_live(const struct knob *knob);
 /* The name of the setting in the log, as MMGATE_MAX_WAIT's is max_wait. */
 void knob_name(const struct knob *knob, struct text *out);
 
+/* The setting whose name is `len` characters at `s`, or NULL. */
+const struct knob *knob_find(const char *s, size_t len);
+
 /* Changes live settings as "name=value\n" each says, all or none; the newlines
  * in `text` become ends.  0, or the parser's error; -EPERM: one is not live. */
 int knobs_change(struct knobs *knobs, char *text);
 
 /* All defaults. */
 void knobs_init(struct knobs *knobs);
+
+/* The name of a lock (enum lock_id below LOCK_COUNT), or NULL. */
+const char *knobs_lock_name(unsigned id);
 
 /* The lock that calls of an op take, LOCK_none for none, or LOCK_auto. */
 enum lock_id knobs_lock_of(const struct knobs *knobs, enum op op);

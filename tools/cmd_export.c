@@ -7,6 +7,7 @@
 #include "die.h"
 #include "export.h"
 #include "json.h"
+#include "knobs.h"
 #include "log.h"
 #include "opts.h"
 #include "output.h"
@@ -367,6 +368,22 @@ static void json_call(struct json *j, const struct row *row)
 	json_u64(j, "weight", e->weight);
 }
 
+/* What is no call. */
+static void json_other(struct json *j, const struct row *row)
+{
+	const struct record_event *e = &row->event->raw;
+
+	if (e->kind == EVENT_OPENED) {
+		json_string(j, "event", "gate opened");
+		json_u64(j, "wait_ns", row->event->wait_ns);
+		return;
+	}
+	json_string(j, "event", "lock changed");
+	json_string(j, "op", op_name(e->op));
+	json_string(j, "from", knobs_lock_name(e->flags));
+	json_string(j, "to", knobs_lock_name(e->arg));
+}
+
 static void jsonl_row(const struct row *row, FILE *out)
 {
 	const struct record_event *e = &row->event->raw;
@@ -380,8 +397,7 @@ static void jsonl_row(const struct row *row, FILE *out)
 		json_string(&j, "op", op_name(e->op));
 		json_call(&j, row);
 	} else {
-		json_string(&j, "event", "gate opened");
-		json_u64(&j, "wait_ns", row->event->wait_ns);
+		json_other(&j, row);
 	}
 	json_close(&j);
 }
@@ -626,6 +642,7 @@ const struct command cmd_export = {
 		"weight (calls that the\n"
 		"                  event stands for), gated or bypassed, and "
 		"each opening of the gate\n"
+		"                  and each change of an op's lock\n"
 		"  --format folded the sampled stacks, one a line, as flame "
 		"graph tools read them: the\n"
 		"                  frames outermost first, the call, and the "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "die.h"
+#include "knobs.h"
 #include "log.h"
 #include "merge.h"
 #include "source.h"
@@ -291,6 +292,10 @@ static void take_header(struct log *log, const struct record_header *h)
 	p->opened = h->opened;
 	p->unrecorded = h->unrecorded;
 	p->second_libc = h->second_libc;
+	p->lock_changes = h->lock_changes;
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		p->lock_now[op] = h->lock_now[op] < LOCK_COUNT ? h->lock_now[op]
+							       : LOCK_COUNT;
 	take_strings(p, h);
 }
 
@@ -494,11 +499,35 @@ static void add_call_times(struct log_process *p)
 			to_ns(p->op[i].wait.sum_ns + p->op[i].kernel.sum_ns);
 }
 
+static int read_settings_version(struct source *source, uint64_t *version)
+{
+	return source_read(source, version, sizeof(*version),
+			   offsetof(struct record_header, settings_version));
+}
+
+int log_read_header(struct source *source, struct record_header *h)
+{
+	enum { TRIES = 20 }; /* its writer may have died */
+	uint64_t before, after;
+	int error = 0;
+
+	for (int i = 0; i < TRIES && !error; i++) {
+		error = read_settings_version(source, &before);
+		if (!error)
+			error = source_read(source, h, sizeof(*h), 0);
+		if (!error)
+			error = read_settings_version(source, &after);
+		if (!error && before == after && before % 2 == 0)
+			break;
+	}
+	return error;
+}
+
 static bool read_log(struct log *log, struct source *source,
 		     char why[WHY_BYTES])
 {
 	struct record_header h;
-	int error = source_read(source, &h, sizeof(h), 0);
+	int error = log_read_header(source, &h);
 
 	if (error)
 		return unreadable(why, error);
@@ -570,6 +599,11 @@ const char *log_path(const struct log *log)
 const struct record_stacks *log_stacks(const struct log *log)
 {
 	return &log->stacks;
+}
+
+bool log_has_rings(const struct log *log)
+{
+	return log->ring_slots != 0;
 }
 
 uint32_t log_samples(const struct log *log)
@@ -682,6 +716,51 @@ void log_setting(const char *list, const char *name, char *value, size_t size)
 		value[n] = '\0';
 		return;
 	}
+}
+
+/* --- which lock is taken now --- */
+
+char *log_lock_now(const struct log_process *p)
+{
+	const char *between = "";
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		die(EXIT_FAILED, "out of memory");
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		const char *name = knobs_lock_name(p->lock_now[op]);
+
+		if (p->lock_now[op] == LOCK_none)
+			continue;
+		fprintf(out, "%s%s:%s", between, op_name(op),
+			name ? name : "unknown");
+		between = ",";
+	}
+	if (*between == '\0')
+		fputs("none", out);
+	fclose(out);
+	return text;
+}
+
+bool log_lock_as_set(const struct log_process *p)
+{
+	static const char *const names[] = {"lock", "calls"};
+	char value[sizeof(p->settings)];
+	struct knobs knobs;
+
+	knobs_init(&knobs);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		log_setting(p->settings, names[i], value, sizeof(value));
+		if (*value)
+			knob_find(names[i], strlen(names[i]))
+				->parse(&knobs, value);
+	}
+	for (unsigned op = 0; op < OP_COUNT; op++)
+		if (knobs_lock_of(&knobs, op) != p->lock_now[op])
+			return false;
+	return true;
 }
 
 const char *log_gap(const char *outcome)

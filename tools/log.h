@@ -43,6 +43,8 @@ struct log_process {
 	uint64_t events_kept, events_overwritten, events_torn, events_lost;
 	struct log_op op[OP_COUNT];
 	struct hist wake;
+	uint64_t lock_changes;      /* while it ran, by `set` and auto */
+	uint8_t lock_now[OP_COUNT]; /* LOCK_COUNT: not known */
 	char comm[17];
 	char exe[1025];
 	char image[256]; /* the name that it was started by */
@@ -106,12 +108,23 @@ struct log_event log_convert(const struct log *log,
 			     const struct record_event *event);
 uint64_t log_time_ns(const struct log *log, uint64_t ticks);
 
+/* Its header, as it is now: 0 or -errno.  No time is taken in which settings
+ * are being written. */
+int log_read_header(struct source *source, struct record_header *h);
+/* Has it room for single events? */
+bool log_has_rings(const struct log *log);
+
 /* "reentry", "timeout", "long". */
 const char *log_bypass_name(unsigned reason);
 
 /* Value of `name` in a "name=value\n" list such as settings, copied to
  * `value` (empty when it is not there). */
 void log_setting(const char *list, const char *name, char *value, size_t size);
+
+/* What a lock_now says: "madvise:mutex", "none".  In memory of its own. */
+char *log_lock_now(const struct log_process *p);
+/* Is that what the settings say anyway? */
+bool log_lock_as_set(const struct log_process *p);
 
 /* What goes unseen by what the library said of a layer, for people ("off
  * (--hooks symbols)", "symbols only: REASON"), or NULL: nothing. */
@@ -135,6 +148,9 @@ struct log_dir {
 struct log_dir *log_dir_try(const char *path, char **why);
 /* The same, or dies of it (EXIT_FAILED). */
 struct log_dir *log_dir_open(const char *path);
+/* The path of the newest log of a process in a directory, in memory of its own;
+ * NULL: none, `why` holds one line with the path. */
+char *log_dir_newest(const char *path, uint32_t pid, char **why);
 void log_dir_close(struct log_dir *dir);
 
 #endif

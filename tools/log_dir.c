@@ -7,6 +7,7 @@
 #include "die.h"
 #include "log.h"
 #include "source.h"
+#include "text.h"
 #include "utf8.h"
 
 static bool ends_in(const char *name, const char *suffix)
@@ -117,6 +118,59 @@ struct log_dir *log_dir_open(const char *path)
 	if (!dir)
 		die(EXIT_FAILED, "%s", why);
 	return dir;
+}
+
+/* PID-NANOSECONDS.mmgate: when it began; 0: another process's, or none. */
+static uint64_t name_began(const char *name, uint32_t pid)
+{
+	const char *dash = strchr(name, '-');
+	uint64_t number, began;
+	size_t length;
+
+	if (!dash || !ends_in(name, RECORD_SUFFIX) ||
+	    text_parse_u64(name, (size_t)(dash - name), &number) != 0 ||
+	    number != pid)
+		return 0;
+	length = strlen(dash + 1) - strlen(RECORD_SUFFIX);
+	return text_parse_u64(dash + 1, length, &began) == 0 ? began : 0;
+}
+
+static char *newest_name(DIR *stream, uint32_t pid)
+{
+	struct dirent *entry;
+	uint64_t newest = 0;
+	char *name = NULL;
+
+	while ((entry = readdir(stream))) {
+		uint64_t began = name_began(entry->d_name, pid);
+
+		if (began <= newest)
+			continue;
+		newest = began;
+		free(name);
+		name = xstrdup(entry->d_name);
+	}
+	return name;
+}
+
+char *log_dir_newest(const char *path, uint32_t pid, char **why)
+{
+	DIR *stream = opendir(path);
+	char *name = NULL, *full = NULL;
+
+	if (!stream) {
+		*why = xasprintf("%s: cannot read the log directory: %s", path,
+				 strerror(errno));
+		return NULL;
+	}
+	name = newest_name(stream, pid);
+	closedir(stream);
+	if (name)
+		full = xasprintf("%s/%s", path, name);
+	else
+		*why = xasprintf("%s holds no log of process %u", path, pid);
+	free(name);
+	return full;
 }
 
 void log_dir_close(struct log_dir *dir)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "die.h"
+#include "knobs.h"
 #include "merge.h"
 
 enum { BATCH = 1024, EVENT_BYTES = sizeof(struct record_event) };
@@ -49,13 +50,20 @@ uint64_t merge_slot(const struct merge_ring *ring, uint64_t n)
 	return n < ring->populated ? n : n & (ring->capacity - 1);
 }
 
+static bool is_possible(const struct record_event *e)
+{
+	if (e->op >= OP_COUNT || e->kind >= EVENT_KINDS ||
+	    e->outcome >= OUTCOME_BYPASSED + BYPASS_COUNT)
+		return false;
+	return e->kind != EVENT_LOCK ||
+	       (e->arg < LOCK_COUNT && e->flags < LOCK_COUNT);
+}
+
 int merge_is_whole(const struct record_event *e, uint64_t n)
 {
 	/* A hole is a whole event number -1 but for the time. */
 	return e->seq == (uint32_t)(n + 1) && e->time != 0 &&
-	       e->check == record_event_check(e) && e->op < OP_COUNT &&
-	       e->kind < EVENT_KINDS &&
-	       e->outcome < OUTCOME_BYPASSED + BYPASS_COUNT;
+	       e->check == record_event_check(e) && is_possible(e);
 }
 
 /* --- sorting: nearly in order already, so a merge sort that notices --- */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "knobs.h"
 #include "report_sites.h"
 
 enum { VERSION = 1 };
@@ -163,6 +164,18 @@ static void put_verdict(struct json *j, const struct study *s)
 	json_close(j);
 }
 
+static void put_locks(struct json *j, const struct log_process *p)
+{
+	json_open(j, "lock_now", '{');
+	for (unsigned op = 0; op < OP_COUNT; op++) {
+		const char *name = knobs_lock_name(p->lock_now[op]);
+
+		json_string(j, op_name(op), name ? name : "unknown");
+	}
+	json_close(j);
+	json_u64(j, "lock_changes", p->lock_changes);
+}
+
 static void put_process(struct json *j, const struct report *report,
 			const struct log_process *p)
 {
@@ -188,6 +201,7 @@ static void put_process(struct json *j, const struct report *report,
 	if (study)
 		put_verdict(j, study);
 	put_settings(j, p);
+	put_locks(j, p);
 	put_hooks(j, p);
 	put_coverage(j, p);
 	put_calls(j, p);

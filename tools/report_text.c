@@ -520,6 +520,26 @@ static void print_settings(const struct log_process *p, FILE *out)
 	fputc('\n', out);
 }
 
+/* Which lock the calls take, where the settings do not tell, and whether it was
+ * another before: the figures are of all of them. */
+static void print_lock_now(const struct log_process *p, FILE *out)
+{
+	char lock[256], *now, *changes;
+
+	log_setting(p->settings, "lock", lock, sizeof(lock));
+	if (!strstr(lock, "auto") && p->lock_changes == 0 && log_lock_as_set(p))
+		return;
+	now = log_lock_now(p);
+	changes =
+		p->lock_changes == 1
+			? xstrdup("1 change")
+			: xasprintf("%s changes", units_count(p->lock_changes));
+	fprintf(out, "  lock now: %s (%s%s)\n", now,
+		strstr(lock, "auto") ? "auto, " : "", changes);
+	free(now);
+	free(changes);
+}
+
 static const char *ending(const struct log_process *p)
 {
 	if (p->exited)
@@ -535,6 +555,7 @@ static void print_process(const struct report *report,
 		p->pid, units_time((double)p->duration_ns), ending(p),
 		units_count(p->threads), p->threads == 1 ? "" : "s");
 	print_settings(p, out);
+	print_lock_now(p, out);
 	note_verdict(report, p, out);
 	if (report_calls(p) == 0)
 		fputs("  no calls\n", out);

@@ -328,6 +328,15 @@ static void check_lock_of(void)
 		  "a bad value changes nothing");
 }
 
+static void check_lock_names(void)
+{
+	check_text("none", knobs_lock_name(LOCK_none), "the first");
+	check_text("rw", knobs_lock_name(LOCK_rw), "the last");
+	check_true(!knobs_lock_name(LOCK_auto), "auto is no lock");
+	check_true(!knobs_lock_name(LOCK_COUNT) && !knobs_lock_name(UINT32_MAX),
+		   "nor is any other number");
+}
+
 static int change(struct knobs *knobs, const char *text)
 {
 	char buffer[256];
@@ -396,6 +405,7 @@ int main(void)
 	check_cases();
 	check_complaints();
 	check_lock_of();
+	check_lock_names();
 	check_change();
 	check_selection();
 	return check_done();

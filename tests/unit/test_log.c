@@ -13,6 +13,7 @@
 #include "../../tools/log.h"
 #include "../../tools/merge.h"
 #include "check.h"
+#include "knobs.h"
 #include "make_log.h"
 
 static char *directory, *path;
@@ -277,6 +278,59 @@ static void test_torn(void)
 }
 
 /* The ring had grown to three chunks when the room ran out. */
+/* Locks and their changes: ids out of range are not looked up. */
+static void test_locks(void)
+{
+	struct make_log m = make_log_begin(path, 1, 1024, 0.5);
+	struct record_event event = call;
+	struct seen seen = {0};
+	struct log *log;
+	char *now;
+
+	event.kind = EVENT_LOCK;
+	for (uint32_t id = 0; id <= LOCK_COUNT; id++) {
+		event.arg = id;
+		event.flags = LOCK_none;
+		make_log_event(&m, 0, event);
+		event.arg = LOCK_none;
+		event.flags = id;
+		make_log_event(&m, 0, event);
+	}
+	event.arg = event.flags = UINT32_MAX;
+	make_log_event(&m, 0, event);
+	m.header->lock_now[OP_MMAP] = LOCK_spin;
+	m.header->lock_now[OP_BRK] = 0xff;
+	m.header->lock_changes = 3;
+	m.header->settings_version = 7; /* its writer died */
+	m.header->end = make_log_pair(&m, 1001000);
+	make_log_close(&m);
+	log = open_sound("a log with changes of locks is opened");
+	check_int(0, log_each_event(log, see, &seen), "and read");
+	check_u64(2 * LOCK_COUNT, seen.count, "changes to and from real locks");
+	check_u64(3, log_process(log)->events_torn, "others are dropped");
+	now = log_lock_now(log_process(log));
+	check_text("mmap:spin,brk:unknown", now, "what is taken now");
+	check_true(!log_lock_as_set(log_process(log)), "not as it was set");
+	check_u64(3, log_process(log)->lock_changes, "changes");
+	free(now);
+	log_close(log);
+}
+
+/* As the settings of make_log say: lock=mutex, calls=mmap,munmap. */
+static void test_locks_as_set(void)
+{
+	struct make_log m = make_log_begin(path, 1, 1024, 0.5);
+	struct log *log;
+
+	m.header->lock_now[OP_MMAP] = LOCK_mutex;
+	m.header->lock_now[OP_MUNMAP] = LOCK_mutex;
+	m.header->end = make_log_pair(&m, 1001000);
+	make_log_close(&m);
+	log = open_sound("a log whose locks are as set");
+	check_true(log_lock_as_set(log_process(log)), "as it was set");
+	log_close(log);
+}
+
 static void test_stopped_growing(void)
 {
 	struct make_log m = make_log_begin(path, 1, 8192, 1);
@@ -637,6 +691,8 @@ int main(int argc, char **argv)
 	test_wrapped();
 	test_large_numbers();
 	test_torn();
+	test_locks();
+	test_locks_as_set();
 	test_stopped_growing();
 	test_window();
 	test_any_order();
