@@ -23,8 +23,8 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge
 	report report_sites report_json report_text export export_chrome \
 	export_prometheus stats sampler rundir launch rewrite \
 	preflight probe_calls probe metric config measure progress \
-	rounds comparison comparison_json comparison_text \
-	cmd_run cmd_report cmd_export cmd_doctor cmd_compare main
+	rounds comparison comparison_json comparison_text control \
+	cmd_run cmd_report cmd_export cmd_set cmd_doctor cmd_compare main
 # What tools/ may use of shim/.
 SHARED := text ops record knobs
 

@@ -180,7 +180,7 @@ later_values() {
 	while read -r variable; do
 		contains "$page" "$variable"
 	done < <(sed -n 's/^\t{"\(MMGATE_[A-Z_]*\)".*/\1/p' "$ROOT/shim/knobs.c")
-	for command in run report export doctor compare; do
+	for command in run report export set doctor compare; do
 		contains "$page" ".B mmgate $command"
 	done
 }

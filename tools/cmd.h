@@ -18,7 +18,7 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct command cmd_run, cmd_report, cmd_export, cmd_doctor,
-	cmd_compare;
+extern const struct command cmd_run, cmd_report, cmd_export, cmd_set,
+	cmd_doctor, cmd_compare;
 
 #endif

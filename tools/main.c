@@ -12,13 +12,14 @@ static const struct command *const commands[] = {
 	&cmd_run,
 	&cmd_report,
 	&cmd_export,
+	&cmd_set,
 	&cmd_doctor,
 	&cmd_compare,
 };
 /* clang-format on */
 
 /* Known, and refused until they are built. */
-static const char *const later[] = {"tune", "set", "top"};
+static const char *const later[] = {"tune", "top"};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
