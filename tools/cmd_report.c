@@ -37,6 +37,7 @@ struct request {
 	const struct view *format;
 	enum sites_by by;
 	struct moment since, until;
+	uint64_t worst; /* 0: not asked for */
 };
 
 enum {
@@ -105,6 +106,17 @@ static struct moment parse_moment(const char *option, const char *text)
 	return m;
 }
 
+static uint64_t parse_worst(const char *text)
+{
+	uint64_t most;
+
+	if (text_parse_u64(text, strlen(text), &most) || most == 0 ||
+	    most > WORST_MOST)
+		die(EXIT_USAGE, "report: --worst %s: a number from 1 to %d",
+		    text, WORST_MOST);
+	return most;
+}
+
 _Noreturn static void refuse_for_now(int option)
 {
 	const struct option *o = longs;
@@ -131,6 +143,9 @@ static void take_option(struct request *r, int option)
 		break;
 	case OPT_UNTIL:
 		r->until = parse_moment("until", optarg);
+		break;
+	case OPT_WORST:
+		r->worst = parse_worst(optarg);
 		break;
 	case 'o':
 		r->output = optarg;
@@ -276,14 +291,21 @@ static void take_rows(struct report *report, struct rows *rows)
 
 static void write_report(struct report *report, const struct request *r)
 {
-	struct studies studies =
-		studies_of(report->dir, report->processes, report->logs,
-			   report->count, report->rows, &report->window);
+	struct studies studies = studies_of(
+		report->dir, report->processes, report->logs, report->count,
+		report->images, report->rows, &report->window);
+	struct worst worst = {NULL, 0};
 	FILE *out = output_open(r->output);
 
 	report->studies = &studies;
+	if (r->worst > 0) {
+		worst = worst_find(report->processes, report->logs,
+				   report->count, &report->window, r->worst);
+		report->worst = &worst;
+	}
 	r->format->write(report, out);
 	output_close(out, r->output);
+	worst_drop(&worst);
 	studies_drop(&studies);
 }
 
@@ -313,7 +335,7 @@ const struct command cmd_report = {
 	.name = "report",
 	.summary = "says where the time of a run went",
 	.synopsis = "report [DIR] [--by call|site|thread|size|library] "
-		    "[--process NAME] [--since T] [--until T] "
+		    "[--process NAME] [--since T] [--until T] [--worst N] "
 		    "[--format text|json] [-o FILE]",
 	.help = "Reads the logs in DIR (default " OUTPUT_DIRECTORY "), worst "
 		"process and worst call first.\n"

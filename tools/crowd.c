@@ -94,8 +94,9 @@ static bool is_caller(const struct crowd_caller *caller,
 	return caller->address == e->caller && caller->op == e->op;
 }
 
-static unsigned find_caller(struct crowd *c, const struct record_event *e)
+static unsigned find_caller(struct crowd *c, const struct log_event *event)
 {
+	const struct record_event *e = &event->raw;
 	unsigned i;
 
 	for (i = 0; i < c->callers; i++)
@@ -108,16 +109,18 @@ static unsigned find_caller(struct crowd *c, const struct record_event *e)
 		.op = e->op,
 		.layer = e->layer,
 		.address = e->caller,
+		.first_ns = event->time_ns,
 	};
 	return i;
 }
 
-static unsigned caller_of(struct crowd *c, const struct record_event *e)
+static unsigned caller_of(struct crowd *c, const struct log_event *event)
 {
+	const struct record_event *e = &event->raw;
 	unsigned char *near = &c->state->near[(e->caller ^ e->op) & 255];
 
 	if (*near >= c->callers || !is_caller(&c->caller[*near], e))
-		*near = (unsigned char)find_caller(c, e);
+		*near = (unsigned char)find_caller(c, event);
 	return *near;
 }
 
@@ -356,7 +359,7 @@ static void fill(struct crowd *c, struct call *call, const struct log_event *e)
 		.kernel_ns = e->kernel_ns,
 		.wait_ns = e->wait_ns,
 		.tid = e->raw.tid,
-		.caller = (uint8_t)caller_of(c, &e->raw),
+		.caller = (uint8_t)caller_of(c, e),
 		.kind = (uint8_t)kind_of(&e->raw),
 		.class = (uint8_t)size_class(e->raw.length),
 		.domain = c->state->domain[e->raw.op],

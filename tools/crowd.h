@@ -39,7 +39,8 @@ struct crowd_class {
 struct crowd_caller {
 	uint8_t op, layer;
 	uint64_t address;
-	double inside_ns; /* time in the kernel */
+	uint64_t first_ns; /* when it was seen first */
+	double inside_ns;  /* time in the kernel */
 	/* Time that other threads' calls took longer while this was the first
 	 * of those inside, by what such calls cost alone so far. */
 	double blocked_ns;

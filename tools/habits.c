@@ -232,6 +232,7 @@ static void end_streak(struct habits *h, size_t at)
 	if (s->count >= RUN_LEAST && s->count > h->burst.count) {
 		h->burst.count = s->count;
 		h->burst.ns = s->end_ns - s->begin_ns;
+		h->burst.begin_ns = s->begin_ns;
 		h->burst.bytes = s->bytes;
 		h->burst.caller = s->caller;
 		h->burst.op = s->op;

@@ -57,7 +57,7 @@ struct habits {
 	/* Calls that follow the same thread's like call at once. */
 	struct habits_sum bursts;
 	struct {
-		uint64_t count, ns;
+		uint64_t count, ns, begin_ns;
 		double bytes;
 		uint64_t caller;
 		uint8_t op;

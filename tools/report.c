@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stddef.h>
 
+#include "die.h"
 #include "report.h"
 
 uint64_t report_calls(const struct log_process *p)
@@ -52,4 +53,12 @@ const char *report_by_name(enum sites_by by)
 const struct study *report_verdict(const struct report *report)
 {
 	return report->studies ? studies_worst(report->studies) : NULL;
+}
+
+char *report_thread(const struct report *report, uint32_t pid, uint32_t tid)
+{
+	const char *name =
+		report->rows ? rows_name(report->rows, pid, tid) : NULL;
+
+	return name ? xasprintf("%u (%s)", tid, name) : xasprintf("%u", tid);
 }

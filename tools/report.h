@@ -15,6 +15,7 @@
 #include "sites.h"
 #include "study.h"
 #include "window.h"
+#include "worst.h"
 
 struct report {
 	const struct log_dir *dir;
@@ -33,6 +34,7 @@ struct report {
 	/* NULL: not looked at. */
 	const struct studies *studies;
 	const struct rows *rows;
+	const struct worst *worst;
 };
 
 uint64_t report_calls(const struct log_process *p);
@@ -43,6 +45,9 @@ double report_cost(const struct log_process *p);
 
 /* "call", "site", ... */
 const char *report_by_name(enum sites_by by);
+/* "1234 (worker)", or the number alone; to be freed. */
+char *report_thread(const struct report *report, uint32_t pid, uint32_t tid);
+
 /* The run's verdict, or NULL. */
 const struct study *report_verdict(const struct report *report);
 

@@ -4,6 +4,7 @@
 #include "json.h"
 #include "knobs.h"
 #include "report_sites.h"
+#include "report_worst.h"
 
 enum { VERSION = 1 };
 
@@ -309,6 +310,7 @@ void report_json(const struct report *report, FILE *out)
 		put_verdict(&j, report_verdict(report));
 	if (report->dir->has_info && report->dir->info.finished == 1)
 		put_run(&j, &report->dir->info);
+	report_worst_json(report, &j);
 	json_open(&j, "processes", '[');
 	for (i = 0; i < report->count; i++)
 		put_process(&j, report, report->processes[i]);

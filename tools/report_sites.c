@@ -9,14 +9,30 @@
  * those who ask for them. */
 enum { SHOWN = 8, SHOWN_ASKED = 40 };
 
-static struct sites *open_sites(const struct report *report,
-				const struct log_process *p)
+struct sites *report_sites_get(const struct report *report,
+			       const struct log_process *p)
 {
+	const struct study *study =
+		report->studies ? studies_find(report->studies, p) : NULL;
 	size_t i = 0;
 
+	if (study)
+		return study->sites;
 	while (report->processes[i] != p)
 		i++;
-	return sites_open(report->logs[i], report->images);
+	return sites_open_part(report->logs[i], report->images,
+			       report->window.since_ns,
+			       report->window.until_ns);
+}
+
+void report_sites_put(const struct report *report, struct sites *sites)
+{
+	size_t i;
+
+	for (i = 0; report->studies && i < report->studies->count; i++)
+		if (report->studies->of[i].sites == sites)
+			return;
+	sites_close(sites);
 }
 
 static double cost_of(const struct sites_sum *sum)
@@ -86,7 +102,7 @@ static void put_quality(struct json *j, const struct sites *s)
 void report_sites_json(const struct report *report, const struct log_process *p,
 		       struct json *j)
 {
-	struct sites *s = open_sites(report, p);
+	struct sites *s = report_sites_get(report, p);
 	struct sites_row *rows;
 	size_t count;
 
@@ -97,7 +113,7 @@ void report_sites_json(const struct report *report, const struct log_process *p,
 		put_rows(j, "groups", report_by_name(report->by), rows, count);
 		sites_rows_free(rows, count);
 	}
-	sites_close(s);
+	report_sites_put(report, s);
 }
 
 /* --- text --- */
@@ -176,7 +192,7 @@ void report_sites_text(const struct report *report, const struct log_process *p,
 {
 	bool asked = report->by != BY_CALL;
 	enum sites_by by = asked ? report->by : BY_SITE;
-	struct sites *s = open_sites(report, p);
+	struct sites *s = report_sites_get(report, p);
 	struct sites_row *rows;
 	size_t count;
 
@@ -184,7 +200,7 @@ void report_sites_text(const struct report *report, const struct log_process *p,
 		if (asked || strncmp(s->missing, "no ", 3) != 0)
 			fprintf(out, "  by %s: %s\n", report_by_name(by),
 				s->missing);
-		sites_close(s);
+		report_sites_put(report, s);
 		return;
 	}
 	rows = sites_group(s, by, &count);
@@ -192,5 +208,5 @@ void report_sites_text(const struct report *report, const struct log_process *p,
 	print_rows(s, report_by_name(by), rows, count,
 		   asked ? SHOWN_ASKED : SHOWN, out);
 	sites_rows_free(rows, count);
-	sites_close(s);
+	report_sites_put(report, s);
 }

@@ -10,6 +10,11 @@
 #include "json.h"
 #include "report.h"
 
+/* The sites of a process, to be given back: those of a study are shared. */
+struct sites *report_sites_get(const struct report *report,
+			       const struct log_process *p);
+void report_sites_put(const struct report *report, struct sites *sites);
+
 /* Members of the process's object: sites, stacks, and groups if asked for. */
 void report_sites_json(const struct report *report, const struct log_process *p,
 		       struct json *j);

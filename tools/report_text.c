@@ -7,6 +7,7 @@
 #include "die.h"
 #include "output.h"
 #include "report_sites.h"
+#include "report_worst.h"
 #include "table.h"
 #include "units.h"
 
@@ -674,6 +675,7 @@ static void print_all(const struct report *report, FILE *out)
 	if (report->dir->has_info && report->dir->info.finished == 1)
 		print_run(&report->dir->info, out);
 	print_window(report, out);
+	report_worst_text(report, out);
 	print_worst(report, worst, shown, out);
 	if (rest > 0)
 		print_sum(worst + shown, rest,

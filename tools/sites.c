@@ -29,6 +29,7 @@ struct inside {
 	struct unwind_chain *chain;
 	struct chain *chains;
 	size_t stacks_room, samples_room;
+	uint64_t since_ns, until_ns; /* what is wanted */
 	size_t *by_id; /* 1 + sample, by what an event has as `stack` */
 	size_t ids;
 	const struct sites_frame **at; /* for sites_frames_at() */
@@ -178,6 +179,9 @@ static void take(void *context, const struct samples_call *call)
 	struct inside *in = context;
 	struct sites *s = &in->public;
 
+	if (call->event.time_ns < in->since_ns ||
+	    call->event.time_ns >= in->until_ns)
+		return;
 	if (s->sample_count == in->samples_room) {
 		in->samples_room = 2 * in->samples_room + 256;
 		s->samples = xrealloc(s->samples,
@@ -552,12 +556,20 @@ static const char *why_none(const struct log *log)
 
 struct sites *sites_open(struct log *log, struct images *images)
 {
+	return sites_open_part(log, images, 0, UINT64_MAX);
+}
+
+struct sites *sites_open_part(struct log *log, struct images *images,
+			      uint64_t since_ns, uint64_t until_ns)
+{
 	struct inside *in = xcalloc(1, sizeof(*in));
 	struct sites *s = &in->public;
 	struct samples_count count;
 
 	s->process = log_process(log);
 	in->images = images;
+	in->since_ns = since_ns;
+	in->until_ns = until_ns;
 	in->modules = samples_modules(log);
 	in->frames = frames_new(images, &in->modules);
 	in->unwind = unwind_new(images, &in->modules, log_stacks(log)->machine);

@@ -86,6 +86,9 @@ struct sites {
  * images_free(images, symbols_free)) serves any number of logs, and they end
  * before it.  Never NULL. */
 struct sites *sites_open(struct log *log, struct images *images);
+/* The same of the calls that began in [since, until) of CLOCK_MONOTONIC. */
+struct sites *sites_open_part(struct log *log, struct images *images,
+			      uint64_t since_ns, uint64_t until_ns);
 void sites_close(struct sites *sites);
 
 /* The rows of another grouping, worst first, *count of them; to be given to

@@ -41,8 +41,58 @@ static double queue_ns(const struct rows *rows)
 	return sum;
 }
 
+/* --- names --- */
+
+/* The site that most of such calls' time is from; NULL: no sample of them. */
+static const struct sites_row *site_of(const struct sites *sites, unsigned op,
+				       uint64_t address)
+{
+	double *ns = xcalloc(sites->count, sizeof(*ns));
+	const struct sites_row *site = NULL;
+	size_t i, most = 0;
+
+	for (i = 0; i < sites->sample_count; i++) {
+		const struct log_event *e = &sites->samples[i].event;
+		size_t at = sites->stacks[sites->samples[i].stack].site;
+
+		if (e->raw.caller != address || e->raw.op != op)
+			continue;
+		ns[at] += sites->samples[i].weight *
+			  ((double)e->wait_ns + (double)e->kernel_ns + 1);
+		most = ns[at] > ns[most] ? at : most;
+		site = &sites->list[most];
+	}
+	free(ns);
+	return site;
+}
+
+char *study_name(struct sites *sites, unsigned op, uint64_t address,
+		 uint64_t time_ns)
+{
+	const struct sites_row *site = site_of(sites, op, address);
+	const struct sites_frame *const *frames;
+
+	if (site)
+		return xasprintf("%s%s%s", site->name, site->via ? " via " : "",
+				 site->via ? site->via : "");
+	if (address == 0)
+		return xstrdup("an unknown place");
+	if (sites_frames_at(sites, address, time_ns, true, &frames) > 0)
+		return frames_name(frames[0]);
+	return xasprintf("0x%llx", (unsigned long long)address);
+}
+
+static char *name_caller(void *context, const struct crowd_caller *caller)
+{
+	return study_name(context, caller->op, caller->address,
+			  caller->first_ns);
+}
+
+/* --- all of them --- */
+
 static void look_into(struct study *s, const struct log_dir *dir,
-		      const struct rows *rows, const struct window *window)
+		      struct images *images, const struct rows *rows,
+		      const struct window *window)
 {
 	bool alone = stands_for_all(dir, s->log);
 	struct verdict_facts facts = {
@@ -56,7 +106,11 @@ static void look_into(struct study *s, const struct log_dir *dir,
 	};
 
 	s->digest = digest_read(s->log, window->since_ns, window->until_ns);
+	s->sites = sites_open_part(s->log, images, window->since_ns,
+				   window->until_ns);
 	facts.digest = s->digest;
+	facts.name = name_caller;
+	facts.context = s->sites;
 	s->verdict = verdict_of(&facts);
 }
 
@@ -91,7 +145,8 @@ static bool is_worse(const struct study *a, const struct study *b)
 struct studies studies_of(const struct log_dir *dir,
 			  const struct log_process *const *processes,
 			  struct log *const *logs, size_t count,
-			  const struct rows *rows, const struct window *window)
+			  struct images *images, const struct rows *rows,
+			  const struct window *window)
 {
 	struct studies studies = {.count = 0};
 	size_t i, worst = 0;
@@ -99,7 +154,7 @@ struct studies studies_of(const struct log_dir *dir,
 	for (i = 0; i < count; i++)
 		consider(&studies, processes[i], logs[i]);
 	for (i = 0; i < studies.count; i++) {
-		look_into(&studies.of[i], dir, rows, window);
+		look_into(&studies.of[i], dir, images, rows, window);
 		if (is_worse(&studies.of[i], &studies.of[worst]))
 			worst = i;
 	}
@@ -114,6 +169,7 @@ void studies_drop(struct studies *studies)
 	for (i = 0; i < studies->count; i++) {
 		verdict_drop(&studies->of[i].verdict);
 		digest_free(studies->of[i].digest);
+		sites_close(studies->of[i].sites);
 	}
 	studies->count = 0;
 }

@@ -11,6 +11,7 @@
 #include "digest.h"
 #include "log.h"
 #include "rows.h"
+#include "sites.h"
 #include "verdict.h"
 #include "window.h"
 
@@ -20,6 +21,7 @@ struct study {
 	const struct log_process *process;
 	struct log *log;
 	struct digest *digest;
+	struct sites *sites;
 	struct verdict verdict;
 };
 
@@ -33,7 +35,12 @@ struct studies {
 struct studies studies_of(const struct log_dir *dir,
 			  const struct log_process *const *processes,
 			  struct log *const *logs, size_t count,
-			  const struct rows *rows, const struct window *window);
+			  struct images *images, const struct rows *rows,
+			  const struct window *window);
+/* Names the code that made a call: its site where samples show it, otherwise
+ * the function at the address; in memory of its own. */
+char *study_name(struct sites *sites, unsigned op, uint64_t address,
+		 uint64_t time_ns);
 void studies_drop(struct studies *studies);
 
 /* Of that process, or NULL. */

@@ -188,7 +188,7 @@ static char *name_of(const struct sums *s, const struct crowd_caller *caller)
 	const struct verdict_facts *f = s->facts;
 
 	if (f->name)
-		return f->name(f->context, caller->address);
+		return f->name(f->context, caller);
 	return say("0x%llx", (unsigned long long)caller->address);
 }
 
@@ -796,7 +796,8 @@ static void try_batch(struct verdict *v, const struct sums *s)
 	const struct habits *h = habits_of(s);
 	double ns = scaled(s, &h->bursts) * 0.9;
 	struct crowd_caller caller = {.op = h->burst.op,
-				      .address = h->burst.caller};
+				      .address = h->burst.caller,
+				      .first_ns = h->burst.begin_ns};
 	char *name;
 
 	if (!matters(s, ns) || h->burst.count < 64)
@@ -904,8 +905,11 @@ static void try_lock(struct verdict *v, const struct sums *s)
 static void try_place(struct verdict *v, const struct sums *s)
 {
 	const struct habits *h = habits_of(s);
+	char place[16];
 
-	if (!is_bad(v) || h->neighbours.count < 100 ||
+	log_setting(s->facts->process->settings, "place", place, sizeof(place));
+	if (!strcmp(place, "thread") || !is_bad(v) ||
+	    h->neighbours.count < 100 ||
 	    (double)h->neighbours.count <
 		    habit * (double)h->of_kind[KIND_MAP].count)
 		return;

@@ -84,8 +84,8 @@ struct verdict_facts {
 	unsigned cpus;                 /* that it might use; 0: not known */
 	/* Time that its threads could have run and had no CPU; 0: not known */
 	double queue_ns;
-	/* Names the code at an address, in memory of its own. */
-	char *(*name)(void *context, uint64_t address);
+	/* Names who made such calls, in memory of its own. */
+	char *(*name)(void *context, const struct crowd_caller *caller);
 	void *context;
 };
 

@@ -23,7 +23,8 @@ static char *report_of_log(void)
 				.processes = &process,
 				.count = 1,
 				.logs = dir->logs,
-				.images = images};
+				.images = images,
+				.window = {0, UINT64_MAX}};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# report --worst: the calls that took longest, and who was there with them.
+
+load helpers
+
+setup() {
+	new_logs
+}
+
+@test "the worst calls come with time, size, place and thread" {
+	gate mutex "$SUBJECTS/mapper" -t 4 -n 200 >/dev/null
+	mmgate report --worst 3 --format json "$LOGS" >"$BATS_TEST_TMPDIR/json"
+	mmgate export --format jsonl "$LOGS" >"$BATS_TEST_TMPDIR/jsonl"
+	run -0 "$PYTHON" - "$BATS_TEST_TMPDIR/json" "$BATS_TEST_TMPDIR/jsonl" \
+		<<-'EOP'
+			import json, sys
+			worst = json.load(open(sys.argv[1]))["worst"]
+			rows = [json.loads(line) for line in open(sys.argv[2])]
+			def cost(e): return e.get("wait_ns", 0) + e["kernel_ns"]
+			costs = sorted(map(cost, rows), reverse=True)
+			assert [cost(w) for w in worst] == costs[:3], costs[:3]
+			for w in worst:
+			    same = [r for r in rows if r["time_ns"] == w["time_ns"]
+			            and r["tid"] == w["tid"]]
+			    assert len(same) == 1 and same[0]["op"] == w["op"]
+			    assert same[0]["addr"] == w["addr"]
+			    assert w["site"]
+			    for kind in "before", "after":
+			        o = w[kind]
+			        assert len(o["calls"]) == min(o["count"], 16)
+			        assert all(c["tid"] != w["tid"] for c in o["calls"])
+			        assert sum(c["overlap_ns"] for c in o["calls"]) \
+			            <= o["overlap_ns"] + 1
+		EOP
+	run -0 mmgate report --worst 3 "$LOGS"
+	contains "$output" 'The calls that took longest'
+	contains "$output" ' of mapper'
+	equal "$(grep -c '^  [123]\. .* after the start: ' <<<"$output")" 3
+}
+
+@test "a call that holds the others up is worst, and they are behind it" {
+	# Two threads; one maps and fills 64 MiB while the lock is held.
+	mmgate run --quiet --lock mutex --long gate -o "$LOGS" -- \
+		"$SUBJECTS/alike" populate
+	run -0 mmgate report --worst 12 --format json "$LOGS"
+	equal "$("$PYTHON" -c 'import json, sys
+w = json.load(sys.stdin)["worst"]
+print(any(o["count"] for c in w for o in (c["before"], c["after"])))' \
+		<<<"$output")" True 'somebody was there'
+}
+
+@test "without single calls there is none that is worst" {
+	gate none "$SUBJECTS/mapper" >/dev/null
+	mmgate run --quiet --events off -o "$LOGS" -- "$SUBJECTS/mapper"
+	run -0 mmgate report --worst 5 "$LOGS"
+	contains "$output" 'No single calls are in the logs (--events)'
+	run -0 mmgate report --worst 5 --format json "$LOGS"
+	contains "$output" '"worst": []'
+}
+
+@test "a flight recorder of slow calls keeps the worst" {
+	mmgate run --quiet --events slow:1ns -o "$LOGS" -- "$SUBJECTS/mapper" \
+		-n 50
+	run -0 mmgate report --worst 1000 --format json "$LOGS"
+	equal "$("$PYTHON" -c 'import json, sys
+d = json.load(sys.stdin)
+print(len(d["worst"]) == sum(o["count"] for p in d["processes"]
+	for o in p["calls"].values()))' <<<"$output")" True
+}
+
+@test "numbers of worst calls that cannot be are refused" {
+	gate none "$SUBJECTS/mapper" >/dev/null
+	for number in 0 -1 x 1001 ''; do
+		run -2 --separate-stderr mmgate report --worst "$number" "$LOGS"
+		equal "${#stderr_lines[@]}" 1
+		contains "$stderr" 'a number from 1 to 1000'
+	done
+}
