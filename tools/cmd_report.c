@@ -7,6 +7,7 @@
 #include "opts.h"
 #include "output.h"
 #include "report.h"
+#include "report_diff.h"
 #include "text.h"
 #include "units.h"
 
@@ -15,13 +16,15 @@
 struct view {
 	const char *name;
 	void (*write)(const struct report *report, FILE *out);
+	/* Of two; NULL: it cannot. */
+	void (*diff)(const struct report *a, const struct report *b, FILE *out);
 };
 
 static const struct view formats[] = {
-	{"text", report_text},
-	{"json", report_json},
-	{"html", NULL},
-	{NULL, NULL},
+	{"text", report_text, report_diff_text},
+	{"json", report_json, report_diff_json},
+	{"html", NULL, NULL},
+	{NULL, NULL, NULL},
 };
 
 /* A time after the start, or before the end. */
@@ -38,6 +41,7 @@ struct request {
 	enum sites_by by;
 	struct moment since, until;
 	uint64_t worst; /* 0: not asked for */
+	const char *diff;
 };
 
 enum {
@@ -117,15 +121,6 @@ static uint64_t parse_worst(const char *text)
 	return most;
 }
 
-_Noreturn static void refuse_for_now(int option)
-{
-	const struct option *o = longs;
-
-	while (o->val != option)
-		o++;
-	die(EXIT_USAGE, "report: --%s: not in this version", o->name);
-}
-
 static void take_option(struct request *r, int option)
 {
 	switch (option) {
@@ -144,14 +139,15 @@ static void take_option(struct request *r, int option)
 	case OPT_UNTIL:
 		r->until = parse_moment("until", optarg);
 		break;
+	case OPT_DIFF:
+		r->diff = optarg;
+		break;
 	case OPT_WORST:
 		r->worst = parse_worst(optarg);
 		break;
 	case 'o':
 		r->output = optarg;
 		break;
-	default:
-		refuse_for_now(option);
 	}
 }
 
@@ -279,56 +275,113 @@ static void free_processes(struct report *report)
 
 /* --- all of it --- */
 
-static void take_rows(struct report *report, struct rows *rows)
+/* A report and what it holds on to. */
+struct opened {
+	struct log_dir *dir;
+	struct report report;
+	struct rows rows;
+	struct studies studies;
+	struct worst worst;
+};
+
+static void take_rows(struct opened *o)
 {
 	char why[256];
 
-	if (rows_read(rows, report->dir->path, why))
-		report->rows = rows;
+	if (rows_read(&o->rows, o->dir->path, why))
+		o->report.rows = &o->rows;
 	else if (*why)
-		warn("%s/" ROWS_NAME ": %s", report->dir->path, why);
+		warn("%s/" ROWS_NAME ": %s", o->dir->path, why);
 }
 
-static void write_report(struct report *report, const struct request *r)
+static void cut_rows(struct opened *o)
 {
-	struct studies studies = studies_of(
-		report->dir, report->processes, report->logs, report->count,
-		report->images, report->rows, &report->window);
-	struct worst worst = {NULL, 0};
-	FILE *out = output_open(r->output);
+	const struct window *w = &o->report.window;
 
-	report->studies = &studies;
-	if (r->worst > 0) {
-		worst = worst_find(report->processes, report->logs,
-				   report->count, &report->window, r->worst);
-		report->worst = &worst;
+	if (!o->report.rows || !o->report.windowed)
+		return;
+	rows_cut(&o->rows, w->since_ns, w->until_ns);
+	if (o->rows.count == 0)
+		o->report.rows = NULL;
+}
+
+static void look_into(struct opened *o, const struct request *r)
+{
+	struct report *report = &o->report;
+
+	o->studies = studies_of(report->dir, report->processes, report->logs,
+				report->count, report->images, report->rows,
+				&report->window);
+	report->studies = &o->studies;
+	if (r->worst == 0)
+		return;
+	o->worst = worst_find(report->processes, report->logs, report->count,
+			      &report->window, r->worst);
+	report->worst = &o->worst;
+}
+
+static void open_report(struct opened *o, const char *directory,
+			struct images *images, const struct request *r)
+{
+	*o = (struct opened){.dir = log_dir_open(directory)};
+	o->report =
+		(struct report){.dir = o->dir, .images = images, .by = r->by};
+	select_processes(&o->report, r->process);
+	take_rows(o);
+	set_window(&o->report, r);
+	cut_processes(&o->report);
+	cut_rows(o);
+	look_into(o, r);
+}
+
+static void close_report(struct opened *o)
+{
+	worst_drop(&o->worst);
+	studies_drop(&o->studies);
+	free_processes(&o->report);
+	rows_drop(&o->rows);
+	log_dir_close(o->dir);
+}
+
+/* False when a log of it could not be read. */
+static bool write_report(const struct request *r, struct images *images)
+{
+	struct opened one, other;
+	bool sound;
+	FILE *out;
+
+	open_report(&one, r->directory, images, r);
+	sound = one.dir->broken == 0;
+	if (r->diff) {
+		open_report(&other, r->diff, images, r);
+		sound = sound && other.dir->broken == 0;
 	}
-	r->format->write(report, out);
+	out = output_open(r->output);
+	if (r->diff)
+		r->format->diff(&one.report, &other.report, out);
+	else
+		r->format->write(&one.report, out);
 	output_close(out, r->output);
-	worst_drop(&worst);
-	studies_drop(&studies);
+	if (r->diff)
+		close_report(&other);
+	close_report(&one);
+	return sound;
 }
 
 static int run(int argc, char **argv)
 {
 	struct request r = parse(argc, argv);
-	struct log_dir *dir = log_dir_open(r.directory);
-	struct report report = {.dir = dir, .images = images_new(), .by = r.by};
-	int status = dir->broken > 0 ? EXIT_FAILED : EXIT_DONE;
-	struct rows rows;
+	struct images *images = images_new();
+	bool sound;
 
-	select_processes(&report, r.process);
-	take_rows(&report, &rows);
-	set_window(&report, &r);
-	cut_processes(&report);
-	if (report.rows && report.windowed)
-		rows_cut(&rows, report.window.since_ns, report.window.until_ns);
-	write_report(&report, &r);
-	images_free(report.images, symbols_free);
-	free_processes(&report);
-	rows_drop(&rows);
-	log_dir_close(dir);
-	return status;
+	if (r.diff && !r.format->diff)
+		die(EXIT_USAGE,
+		    "report: --diff with --format %s: it has text "
+		    "and json",
+		    r.format->name);
+	sound = write_report(&r, images);
+	images_free(images, symbols_free);
+	return sound ? EXIT_DONE : EXIT_FAILED;
 }
 
 const struct command cmd_report = {
@@ -336,6 +389,7 @@ const struct command cmd_report = {
 	.summary = "says where the time of a run went",
 	.synopsis = "report [DIR] [--by call|site|thread|size|library] "
 		    "[--process NAME] [--since T] [--until T] [--worst N] "
+		    "[--diff DIR2] "
 		    "[--format text|json] [-o FILE]",
 	.help = "Reads the logs in DIR (default " OUTPUT_DIRECTORY "), worst "
 		"process and worst call first.\n"

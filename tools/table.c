@@ -160,24 +160,55 @@ static void print_group(const char *group, int width, FILE *out)
 		fputc(group ? '-' : ' ', out);
 }
 
+/* Index behind the last column of the group that begins at `from`. */
+static size_t group_end(const struct table *t, size_t from)
+{
+	size_t to = from + 1;
+
+	while (to < t->column_count &&
+	       same_group(&t->columns[from], &t->columns[to]))
+		to++;
+	return to;
+}
+
+static size_t group_width(const struct table *t, size_t from, size_t to)
+{
+	size_t width = (size_t)t->columns[from].width;
+
+	while (++from < to)
+		width += sizeof(gap) - 1 + (size_t)t->columns[from].width;
+	return width;
+}
+
+/* Makes room for the headings of groups, as far as there is any. */
+static void widen_groups(struct table *t, size_t width)
+{
+	size_t from, to, need, has;
+
+	for (from = 0; from < t->column_count; from = to) {
+		to = group_end(t, from);
+		if (!t->columns[from].group)
+			continue;
+		need = strlen(t->columns[from].group) + 3;
+		has = group_width(t, from, to);
+		if (has < need && width_of(t) + need - has <= width)
+			t->columns[to - 1].width += (int)(need - has);
+	}
+}
+
 static void print_groups(const struct table *t, const char *indent, FILE *out)
 {
 	size_t from, to, end = grouped_columns(t);
-	int width;
 
 	if (end == 0)
 		return;
 	fputs(indent, out);
 	for (from = 0; from < end; from = to) {
-		width = t->columns[from].width;
-		for (to = from + 1; to < end; to++) {
-			if (!same_group(&t->columns[from], &t->columns[to]))
-				break;
-			width += (int)sizeof(gap) - 1 + t->columns[to].width;
-		}
+		to = group_end(t, from);
 		if (from > 0)
 			fputs(gap, out);
-		print_group(t->columns[from].group, width, out);
+		print_group(t->columns[from].group,
+			    (int)group_width(t, from, to), out);
 	}
 	fputc('\n', out);
 }
@@ -213,8 +244,10 @@ size_t table_print(struct table *t, const char *indent, size_t width, FILE *out)
 {
 	size_t before = strlen(indent), dropped, i;
 
-	dropped = fit(t, width > before ? width - before : 0);
+	width = width > before ? width - before : 0;
+	dropped = fit(t, width);
 	close_up(t);
+	widen_groups(t, width);
 	print_groups(t, indent, out);
 	fputs(indent, out);
 	for (i = 0; i < t->column_count; i++)

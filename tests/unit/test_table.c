@@ -63,10 +63,15 @@ static void test_drops_what_is_spare(void)
 		   "  mmap    1    2      3\n",
 		   printed, "and is whole");
 	check_u64(1, print_small(22), "one character less costs a column");
+	check_text("        - time \n"
+		   "  op        max  share\n"
+		   "  mmap        2      3\n",
+		   printed, "the most spare one; a heading has its room");
+	check_u64(1, print_small(21), "as long as there is any");
 	check_text("        ---\n"
 		   "  op    max  share\n"
 		   "  mmap    2      3\n",
-		   printed, "the most spare one, and cuts a heading");
+		   printed, "then it is cut");
 	check_u64(2, print_small(17), "then the next");
 	check_text("  op    share\n"
 		   "  mmap      3\n",
