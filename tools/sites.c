@@ -574,6 +574,8 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 	in->frames = frames_new(images, &in->modules);
 	in->unwind = unwind_new(images, &in->modules, log_stacks(log)->machine);
 	in->chain = xcalloc(1, sizeof(*in->chain));
+	s->samples = xcalloc(1, sizeof(*s->samples));
+	s->stacks = xcalloc(1, sizeof(*s->stacks));
 	samples_each(log, &count, take, in);
 	s->lost = count.lost;
 	add_up(in);

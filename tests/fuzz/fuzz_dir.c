@@ -135,7 +135,7 @@ static int trim(int argc, char **argv)
 	(void)argc;
 	dir.fd = open(argv[1], O_RDONLY | O_DIRECTORY);
 	stage_check(rundir_logs(&dir, 0) == 2, "both logs are seen");
-	rundir_trim(&dir);
+	rundir_trim(&dir, false);
 	close(dir.fd);
 	return 0;
 }
