@@ -24,9 +24,10 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge
 	report report_sites report_worst report_json report_text \
 	report_diff export export_chrome \
 	export_prometheus stats sampler rundir launch rewrite \
-	preflight probe_calls probe metric config measure progress \
-	rounds comparison comparison_json comparison_text control \
-	cmd_run cmd_report cmd_export cmd_set cmd_doctor cmd_compare main
+	preflight probe_calls probe metric config server measure machine \
+	profile progress rounds target comparison comparison_json \
+	comparison_text control cmd_run cmd_report cmd_export cmd_set \
+	cmd_doctor cmd_compare main
 # What tools/ may use of shim/.
 SHARED := text ops record knobs
 

@@ -112,8 +112,24 @@ rates() {
 		echo rate: 1
 	EOS
 	chmod +x check
-	MMGATE_LOG=$PWD/logs MMGATE_EVENTS=all run -0 rates -n 1 \
+	MMGATE_LOG=$PWD/logs MMGATE_EVENTS=all run -0 rates -n 1 --warmup 0 \
 		--config lock=none --config 'lock=spin calls=munmap' -- ./check
+}
+
+@test "the warm-up has a log of its own, and leaves none" {
+	printf '#!/bin/sh\necho "rate: 1"; echo "${MMGATE_LOG-none}" >>runs\n' >show
+	chmod +x show
+	run -0 rates -n 2 --warmup 2 --config lock=none --config bare -- ./show
+	equal "$(grep -vc none runs)" 1
+	[ ! -e "$(grep -v none runs)" ]
+}
+
+@test "a configuration that the library never got into is an error" {
+	run -1 --separate-stderr rates -n 1 --config bare \
+		--config 'lock=mutex only=another' -- ./rate
+	contains "$stderr" 'lock=mutex only=another: the library never got'
+	contains "$stderr" 'mmgate doctor'
+	equal "$output" ''
 }
 
 @test "bare is without the library, and keeps other preloads" {
@@ -345,4 +361,85 @@ rates() {
 	run -0 --separate-stderr mmgate compare -n 2 --config bare \
 		--config bare -- true
 	equal "$stderr" ''
+}
+
+# A server that notes its configuration and its end, and a load that has its
+# rate from there.
+fake_server() {
+	cat >server <<-'EOS'
+		#!/bin/sh
+		echo "${MMGATE_LOCK-bare}" >lock
+		trap 'echo end >>ends; exit 0' TERM
+		sleep 0.05
+		echo 'server: at your service'
+		while :; do sleep 0.02; done
+	EOS
+	cat >load <<-'EOS'
+		#!/bin/sh
+		[ -z "${LD_PRELOAD-}" ] || exit 9
+		[ "$(cat lock)" = mutex ] && echo rate: 200 || echo rate: 100
+	EOS
+	chmod +x server load
+}
+
+@test "--load measures a server by what runs beside it" {
+	fake_server
+	run -0 --separate-stderr rates -n 3 --format json --load ./load \
+		--ready 'at your' --config lock=none --config lock=mutex \
+		--config bare -- ./server
+	equal "$stderr" ''
+	equal "$(json '[x["ratio"] for x in c]')" '[1, 2, 1]'
+	equal "$(wc -l <ends)" 12
+}
+
+@test "a server is ready when it listens" {
+	cat >listen.py <<-'EOP'
+		import signal, socket, sys
+		kind = sys.argv[1]
+		if kind == "tcp":
+		    s = socket.socket()
+		    s.bind(("127.0.0.1", 0))
+		else:
+		    s = socket.socket(socket.AF_UNIX)
+		    s.bind("\0" + sys.argv[2])
+		open("before", "w")
+		s.listen()
+		open("listens", "w")
+		signal.pause()
+	EOP
+	for kind in tcp local; do
+		rm -f before listens
+		run -0 rates -n 1 --warmup 0 --load \
+			'test -e listens && echo rate: 1; rm listens' \
+			--config bare --config lock=none -- \
+			"$PYTHON" listen.py "$kind" "$PWD"
+	done
+}
+
+@test "a server that ends early, or a load that fails, is an error" {
+	fake_server
+	run -1 --separate-stderr rates -n 1 --load ./load --config bare \
+		--config bare -- true
+	contains "$stderr" 'the server: ended before it was ready: exit status 0'
+	run -1 --separate-stderr rates -n 1 --load 'sleep 1000' --ready go \
+		--config bare --config bare -- sh -c 'echo go; sleep 0.1; exit 4'
+	contains "$stderr" 'the server: ended while the load ran: exit status 4'
+	contains "$stderr" "the server's stdout"
+	run -1 --separate-stderr rates -n 1 --load 'echo oh; exit 5' \
+		--ready service --config bare --config bare -- ./server
+	contains "$stderr" 'the load: exit status 5'
+	contains "$stderr" '| oh'
+	run -2 --separate-stderr rates --ready x --config bare --config bare \
+		-- ./server
+	contains "$stderr" 'give --load too'
+	run -2 --separate-stderr rates --ready '(' --load x --config bare \
+		--config bare -- ./server
+	contains "$stderr" '--ready ('
+}
+
+@test "a server that does not end when asked is ended by force" {
+	run -1 --separate-stderr rates -n 1 --warmup 0 --load 'echo no number' \
+		--ready go --config bare --config bare -- \
+		sh -c 'trap "" TERM; echo go; while :; do sleep 1; done'
+	contains "$stderr" 'no metric in its output'
 }

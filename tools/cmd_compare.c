@@ -6,11 +6,10 @@
 #include "comparison.h"
 #include "config.h"
 #include "die.h"
-#include "launch.h"
 #include "opts.h"
 #include "output.h"
-#include "preflight.h"
 #include "rounds.h"
+#include "target.h"
 
 enum { DEFAULT_ROUNDS = 20, DEFAULT_WARMUP = 1, MOST_WARMUP = 1000 };
 
@@ -26,48 +25,24 @@ static const struct format formats[] = {
 };
 
 struct compare {
+	struct target target;
 	size_t rounds, warmup;
-	const char *metric_text, *output;
-	bool lower, check_output;
+	const char *output;
 	const struct format *format;
 	struct config *configs;
 	size_t config_count;
-	struct metric metric;
-	struct preflight preflight;
 	FILE *out;
 };
 
-enum {
-	OPT_WARMUP = 256,
-	OPT_METRIC,
-	OPT_LOWER,
-	OPT_CHECK_OUTPUT,
-	OPT_FORMAT,
-	OPT_CONFIG,
-};
+enum { OPT_WARMUP = TARGET_OPTIONS_END, OPT_FORMAT, OPT_CONFIG };
 
 static const struct option longs[] = {
 	{"warmup", required_argument, NULL, OPT_WARMUP},
-	{"metric", required_argument, NULL, OPT_METRIC},
-	{"lower", no_argument, NULL, OPT_LOWER},
-	{"check-output", no_argument, NULL, OPT_CHECK_OUTPUT},
 	{"format", required_argument, NULL, OPT_FORMAT},
 	{"config", required_argument, NULL, OPT_CONFIG},
+	TARGET_OPTIONS,
 	{0},
 };
-
-static size_t parse_count(const char *option, const char *value, uint64_t least,
-			  uint64_t most)
-{
-	uint64_t count;
-
-	if (text_parse_u64(value, strlen(value), &count) != 0 ||
-	    count < least || count > most)
-		die(EXIT_USAGE,
-		    "compare: %s %s: give a number from %llu to %llu", option,
-		    value, (unsigned long long)least, (unsigned long long)most);
-	return (size_t)count;
-}
 
 static const struct format *find_format(const char *name)
 {
@@ -87,24 +62,19 @@ static void add_config(struct compare *c, const char *text)
 
 static void take_option(struct compare *c, int option)
 {
+	if (target_option(&c->target, option))
+		return;
 	switch (option) {
 	case 'n':
-		c->rounds = parse_count("-n", optarg, 1, RATIO_MOST_ROUNDS);
+		c->rounds = target_number(&c->target, "-n", optarg, 1,
+					  RATIO_MOST_ROUNDS);
 		break;
 	case 'o':
 		c->output = optarg;
 		break;
 	case OPT_WARMUP:
-		c->warmup = parse_count("--warmup", optarg, 0, MOST_WARMUP);
-		break;
-	case OPT_METRIC:
-		c->metric_text = optarg;
-		break;
-	case OPT_LOWER:
-		c->lower = true;
-		break;
-	case OPT_CHECK_OUTPUT:
-		c->check_output = true;
+		c->warmup = target_number(&c->target, "--warmup", optarg, 0,
+					  MOST_WARMUP);
 		break;
 	case OPT_FORMAT:
 		c->format = find_format(optarg);
@@ -116,7 +86,6 @@ static void take_option(struct compare *c, int option)
 
 static char **parse(struct compare *c, int argc, char **argv)
 {
-	char why[METRIC_LINE];
 	int option;
 
 	while ((option = opts_next(argc, argv, "+:n:o:", longs)) != -1)
@@ -128,9 +97,6 @@ static char **parse(struct compare *c, int argc, char **argv)
 	if (argv[optind] == NULL)
 		die(EXIT_USAGE, "compare: which command? mmgate compare "
 				"--config ... -- CMD ARG...");
-	if (!metric_set(&c->metric, c->metric_text, c->lower, why))
-		die(EXIT_USAGE, "compare: --metric %s: %s", c->metric_text,
-		    why);
 	return argv + optind;
 }
 
@@ -142,34 +108,14 @@ static bool all_bare(const struct compare *c)
 	return true;
 }
 
-static void check_command(struct compare *c, char **command,
-			  const char *library)
+static char ***variables_of(const struct compare *c)
 {
-	struct preflight *p = &c->preflight;
+	char ***variables = xcalloc(c->config_count, sizeof(*variables));
 
-	preflight_check(p, command[0], library);
-	preflight_arguments(p, command, library);
-	if (p->status == EXIT_DONE ||
-	    (p->status == EXIT_NOT_GATED && all_bare(c))) {
-		for (size_t i = 0; i < p->note_count; i++)
-			warn("note: %s", p->notes[i]);
-		return;
-	}
-	die(p->status, "%s", p->reason);
-}
-
-static char ***prepare(struct compare *c, char **command)
-{
-	char why[512], *library = launch_library(why), ***variables;
-
-	if (library == NULL)
-		die(EXIT_USAGE, "%s", why);
-	check_command(c, command, library);
-	variables = xcalloc(c->config_count, sizeof(*variables));
 	for (size_t i = 0; i < c->config_count; i++)
-		variables[i] = config_variables(&c->configs[i], library,
-						c->preflight.runtimes, NULL);
-	free(library);
+		variables[i] =
+			config_variables(&c->configs[i], c->target.library,
+					 c->target.preflight.runtimes, NULL);
 	return variables;
 }
 
@@ -217,28 +163,27 @@ static int run(int argc, char **argv)
 	struct compare c = {
 		.rounds = DEFAULT_ROUNDS,
 		.warmup = DEFAULT_WARMUP,
-		.metric_text = "wall",
 		.format = &formats[0],
 	};
-	char **command = parse(&c, argc, argv), ***variables;
 	struct progress progress;
-	struct measure measure_all;
-	struct rounds rounds = {
-		.measure = &measure_all,
-		.metric = &c.metric,
-		.configs = c.configs,
-		.config_count = c.config_count,
-		.check_output = c.check_output,
-		.progress = &progress,
-	};
+	struct rounds rounds = {.progress = &progress};
 	enum rounds_end end;
+	char **command;
 
-	variables = prepare(&c, command);
-	rounds.variables = variables;
+	target_init(&c.target, "compare");
+	command = parse(&c, argc, argv);
+	target_check(&c.target, command, all_bare(&c));
+	rounds.measure = &c.target.measure;
+	rounds.metric = &c.target.metric;
+	rounds.check_output = c.target.check_output;
+	rounds.configs = c.configs;
+	rounds.config_count = c.config_count;
+	rounds.variables = variables_of(&c);
+	rounds.profiles = xcalloc(c.config_count, sizeof(*rounds.profiles));
 	c.out = output_open(c.output);
-	measure_begin(&measure_all, c.preflight.path, command);
+	target_begin(&c.target, command);
 	end = measure(&c, &rounds);
-	measure_end(&measure_all);
+	target_end(&c.target);
 	return conclude(&c, &rounds, end);
 }
 
@@ -266,18 +211,8 @@ const struct command cmd_compare = {
 		"  -n ROUNDS        1 to 1000, default 20; ten and fewer find "
 		"large differences\n"
 		"                   only\n"
-		"  --warmup N       rounds before those, default 1\n"
-		"  --metric wall    time that passed (the default); cpu: CPU "
-		"time\n"
-		"  --metric REGEX   a number in CMD's output: the last match "
-		"of a POSIX extended\n"
-		"                   regular expression, its first group; in "
-		"stdout or, if there\n"
-		"                   is none, in stderr\n"
-		"  --lower          less of that number is better (of times it "
-		"always is)\n"
-		"  --check-output   stdout must be the same in each run, but "
-		"for REGEX's numbers\n"
+		"  --warmup N       rounds before those, default "
+		"1\n" TARGET_HELP
 		"  --format F       text (the default), json or markdown\n"
 		"  -o FILE          write to FILE, not to standard output\n"
 		"\n"

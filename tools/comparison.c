@@ -128,6 +128,26 @@ static double *times(const struct comparison *c, size_t row)
 	return values;
 }
 
+/* A run without delay says how many calls there are, and in what time. */
+static void find_share(struct comparison *c, const struct rounds *rounds,
+		       const double *us, enum op op)
+{
+	struct comparison_slope *s = &c->slope;
+
+	for (size_t i = 0; rounds->profiles != NULL && i < c->count; i++) {
+		const struct profile *p = &rounds->profiles[i];
+		double scale;
+
+		if (us[i] > 0 || !p->known || p->op[op].count == 0)
+			continue;
+		scale = p->wall_s * 1e6 / (double)p->op[op].count;
+		s->per_second = (struct ratio){s->per_us.value * scale,
+					       s->per_us.low * scale,
+					       s->per_us.high * scale};
+		return;
+	}
+}
+
 static void find_slope(struct comparison *c, const struct rounds *rounds)
 {
 	double *us = xcalloc(c->count, sizeof(*us));
@@ -140,6 +160,7 @@ static void find_slope(struct comparison *c, const struct rounds *rounds)
 		c->slope.op = op_name(op);
 		c->slope.per_us = ratio_slope((const double *const *)values, us,
 					      c->count, c->rounds);
+		find_share(c, rounds, us, op);
 	}
 	for (size_t i = 0; i < c->count; i++)
 		free(values[i]);
@@ -159,6 +180,8 @@ struct comparison *comparison_new(const struct rounds *rounds, size_t wanted)
 	for (size_t i = 0; i < c->count; i++)
 		fill_row(c, rounds, i);
 	c->noise = noise(c);
+	c->others = machine_others(&rounds->machine);
+	c->stolen = machine_stolen(&rounds->machine);
 	find_slope(c, rounds);
 	return c;
 }

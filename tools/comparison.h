@@ -29,6 +29,9 @@ struct comparison_row {
 struct comparison_slope {
 	const char *op;      /* NULL: there is none to tell */
 	struct ratio per_us; /* part of the time, for each us added to a call */
+	/* Of each second added to its calls, what the program takes longer; 0
+	 * where the number of calls is not known. */
+	struct ratio per_second;
 };
 
 struct comparison {
@@ -37,6 +40,7 @@ struct comparison {
 	struct comparison_row *rows;
 	size_t count;
 	double noise; /* scatter of one run, see ratio.h; the median of all */
+	double others, stolen; /* parts of the CPUs' time, see machine.h */
 	struct comparison_slope slope;
 };
 

@@ -42,6 +42,10 @@ static void put_slope(struct json *j, const struct comparison_slope *slope)
 	json_string(j, "op", slope->op);
 	json_double(j, "per_us", slope->per_us.value);
 	put_interval(j, "per_us_ci95", &slope->per_us);
+	if (slope->per_second.value > 0) {
+		json_double(j, "per_second", slope->per_second.value);
+		put_interval(j, "per_second_ci95", &slope->per_second);
+	}
 	json_close(j);
 }
 
@@ -59,6 +63,8 @@ void comparison_print_json(const struct comparison *c, FILE *out)
 		put_row(&j, c, i);
 	json_close(&j);
 	json_double(&j, "noise", c->noise);
+	json_double(&j, "others_cpu", c->others);
+	json_double(&j, "stolen_cpu", c->stolen);
 	if (c->slope.op != NULL)
 		put_slope(&j, &c->slope);
 	json_close(&j);

@@ -141,6 +141,22 @@ static void note_unsettled(const struct comparison *c, size_t i,
 	add_note(notes, xasprintf("%s: %s: %s", row->config, range, more));
 }
 
+/* Who was in the way, if anybody was. */
+static void note_machine(const struct comparison *c, struct notes *notes)
+{
+	const double much_others = 0.05, much_stolen = 0.02;
+
+	if (c->others >= much_others)
+		add_note(notes, xasprintf("the machine was not idle: other "
+					  "programs used %s of the CPUs' time",
+					  units_percent(c->others)));
+	if (c->stolen >= much_stolen)
+		add_note(notes, xasprintf("the machine is shared: the "
+					  "hypervisor took %s of the CPUs' "
+					  "time",
+					  units_percent(c->stolen)));
+}
+
 static void note_slope(const struct comparison_slope *s, struct notes *notes)
 {
 	if (s->op == NULL)
@@ -150,11 +166,18 @@ static void note_slope(const struct comparison_slope *s, struct notes *notes)
 			   "%.3g %% [%.3g, %.3g] of the program's time",
 			   s->op, 100 * s->per_us.value, 100 * s->per_us.low,
 			   100 * s->per_us.high));
+	if (s->per_second.value > 0)
+		add_note(notes,
+			 xasprintf("of each second so added to %s calls the "
+				   "program takes %.3g s longer [%.3g, %.3g]",
+				   s->op, s->per_second.value,
+				   s->per_second.low, s->per_second.high));
 }
 
 static struct notes notes_of(const struct comparison *c)
 {
 	struct notes notes = {0};
+	bool unsettled = false;
 
 	if (c->rounds < c->wanted)
 		add_note(&notes, xasprintf("interrupted after %zu of %zu "
@@ -165,8 +188,12 @@ static struct notes notes_of(const struct comparison *c)
 					   "next of its configuration",
 					   units_percent(c->noise)));
 	for (size_t i = 1; i < c->count; i++)
-		if (c->rows[i].more_rounds != 0)
+		if (c->rows[i].more_rounds != 0) {
 			note_unsettled(c, i, &notes);
+			unsettled = true;
+		}
+	if (unsettled)
+		note_machine(c, &notes);
 	note_slope(&c->slope, &notes);
 	return notes;
 }

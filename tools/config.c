@@ -232,7 +232,7 @@ void config_free(struct config *config)
 
 /* --- what a launch needs --- */
 
-static char **bare_variables(void)
+char **config_bare_variables(void)
 {
 	char **variables = xcalloc(2, sizeof(*variables));
 	char *rest = launch_preload_without(getenv("LD_PRELOAD"));
@@ -250,7 +250,7 @@ char **config_variables(const struct config *config, const char *library,
 	size_t n = 0;
 
 	if (config->bare)
-		return bare_variables();
+		return config_bare_variables();
 	preload = launch_preload(library, runtimes, getenv("LD_PRELOAD"));
 	variables = xcalloc(knob_count() + 5, sizeof(*variables));
 	for (size_t i = 0; i < knob_count(); i++)

@@ -36,6 +36,9 @@ void config_free(struct config *config);
 char **config_variables(const struct config *config, const char *library,
 			const char *runtimes, const char *log);
 
+/* What it needs to run without the library. */
+char **config_bare_variables(void);
+
 /* Is delay all that they differ in? */
 bool config_differ_by_delay(const struct config *a, const struct config *b);
 

@@ -350,10 +350,11 @@ static bool reap(struct launch *launch, struct job *job)
 			job->stopped = false;
 		} else {
 			launch->status = status;
+			launch->ended = true;
 			return true;
 		}
 	}
-	return false;
+	return launch->ended;
 }
 
 static void take_signal(struct launch *launch, const siginfo_t *info,
@@ -438,12 +439,19 @@ int launch_asked(void)
 	return number > 0 ? number : 0;
 }
 
-/* We do as the terminal says, and the program with us. */
+static void signal_all(const struct launch *launch, int number)
+{
+	kill(-launch->pid, number);
+	if (launch->beside != NULL && !launch->beside->ended)
+		kill(-launch->beside->pid, number);
+}
+
+/* We do as the terminal says, and the programs with us. */
 static void pause_with(struct launch *launch)
 {
-	kill(-launch->pid, SIGSTOP);
+	signal_all(launch, SIGSTOP);
 	raise(SIGSTOP); /* returns when somebody continues us */
-	kill(-launch->pid, SIGCONT);
+	signal_all(launch, SIGCONT);
 	launch->paused = true;
 }
 
@@ -455,18 +463,49 @@ static int end_gently(struct launch *launch, int ending, int number)
 
 	if (late || (number > 0 && ending != 0 && sigismember(&ends, number)))
 		kill(-launch->pid, SIGKILL);
+	if (late && ending == 0)
+		launch->too_long = true;
 	if (ending != 0 || number <= 0 || !sigismember(&ends, number))
 		return ending;
 	kill(-launch->pid, SIGTERM);
 	return number;
 }
 
-static int next_signal(const sigset_t *held, bool in_time)
+static struct timespec timespec_of(uint64_t ns)
 {
-	const struct timespec patience = {.tv_sec = PATIENCE_S};
+	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+				 .tv_nsec = (long)(ns % 1000000000)};
+}
 
-	return in_time ? sigtimedwait(held, NULL, &patience)
-		       : sigwaitinfo(held, NULL);
+static uint64_t time_left(const struct launch *launch)
+{
+	uint64_t spent = now_ns() - launch->started_ns;
+
+	return spent < launch->limit_ns ? launch->limit_ns - spent : 0;
+}
+
+static int next_signal(const struct launch *launch, const sigset_t *held,
+		       bool ending)
+{
+	struct timespec patience = {.tv_sec = PATIENCE_S};
+
+	if (launch->limit_ns != 0 && !ending && !launch->too_long)
+		patience = timespec_of(time_left(launch));
+	else if (!ending)
+		return sigwaitinfo(held, NULL);
+	return sigtimedwait(held, NULL, &patience);
+}
+
+/* What stopped does not go on by itself, and what is alone has no purpose. */
+static void end_lost(struct launch *launch, const struct job *job)
+{
+	struct job other = {0};
+
+	if (job->stopped)
+		launch->stopped_by = job->stop_signal;
+	if (job->stopped ||
+	    (launch->beside != NULL && reap(launch->beside, &other)))
+		kill(-launch->pid, SIGKILL);
 }
 
 int launch_watch(struct launch *launch)
@@ -477,20 +516,47 @@ int launch_watch(struct launch *launch)
 
 	sigprocmask(SIG_SETMASK, NULL, &held);
 	while (!reap(launch, &job)) {
-		if (job.stopped) {
-			launch->stopped_by = job.stop_signal;
-			kill(-launch->pid, SIGKILL);
-		}
-		number = next_signal(&held, ending != 0);
+		end_lost(launch, &job);
+		number = next_signal(launch, &held, ending != 0);
 		if (number > 0 && is_stop(number))
 			pause_with(launch);
 		else
 			ending = end_gently(launch, ending, number);
 	}
 	launch->wall_ns = now_ns() - launch->started_ns;
-	if (ending != 0 || launch->stopped_by != 0)
+	if (ending != 0 || launch->stopped_by != 0 || launch->too_long)
 		kill(-launch->pid, SIGKILL); /* what it left */
 	return ending;
+}
+
+bool launch_look(struct launch *launch, uint64_t ns)
+{
+	const struct timespec patience = timespec_of(ns);
+	struct job job = {0};
+	sigset_t child;
+
+	if (reap(launch, &job))
+		return true;
+	end_lost(launch, &job);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigtimedwait(&child, NULL, &patience);
+	return reap(launch, &job);
+}
+
+void launch_end(struct launch *launch, uint64_t patience_ns)
+{
+	const uint64_t step_ns = 20000000;
+	uint64_t from = now_ns();
+
+	if (!launch->ended)
+		kill(-launch->pid, SIGTERM);
+	while (!launch_look(launch, step_ns))
+		if (now_ns() - from > patience_ns) {
+			launch->too_long = true;
+			kill(-launch->pid, SIGKILL);
+		}
+	kill(-launch->pid, SIGKILL); /* what it left */
 }
 
 int launch_exit_status(int status)

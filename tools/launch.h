@@ -58,13 +58,17 @@ struct launch {
 	const struct launch_signals *held; /* by the caller */
 	const int *files;                  /* its descriptors 0, 1 and 2 */
 	const cpu_set_t *cpus;
+	struct launch *beside; /* when that one ends, this one is ended */
+	uint64_t limit_ns;     /* what it may take at most; 0: any time */
 
 	pid_t pid;
+	bool ended;
 	int status; /* as wait4 says */
 	struct rusage usage;
 	uint64_t wall_ns;
 
 	bool paused;    /* with us: its time is none */
+	bool too_long;  /* it was ended at its limit */
 	int stopped_by; /* the signal that stopped it, for which it was ended */
 
 	/* What to do meanwhile, in `tick_ns` and then each time after as many
@@ -102,6 +106,16 @@ void launch_wait(struct launch *launch);
  * itself: its group is ended too.  When we are stopped and continued, so is it.
  * pre: it was started with `held`. */
 int launch_watch(struct launch *launch);
+
+/* Sleeps up to so long, or until something happens.  True: it has ended, or
+ * stopped, for which it is ended too.
+ * pre: it was started with `held`. */
+bool launch_look(struct launch *launch, uint64_t ns);
+
+/* Asks its process group to end and waits until it has, by force after so long;
+ * what it leaves is ended too.
+ * pre: it was started with `held`. */
+void launch_end(struct launch *launch, uint64_t patience_ns);
 
 /* The next signal that asks us to end and waits to be taken, or 0.
  * pre: signals are held. */

@@ -13,6 +13,7 @@
 
 #include "die.h"
 #include "stats.h"
+#include "units.h"
 #include "utf8.h"
 
 enum { LINES_SHOWN = 20, BYTES_SHOWN = 8192 };
@@ -54,6 +55,11 @@ static void tell_failure(const struct launch *launch, struct measure_run *run)
 			 "stopped by signal %d (%s), as if it wanted the "
 			 "terminal",
 			 launch->stopped_by, strsignal(launch->stopped_by));
+	} else if (launch->too_long) {
+		run->too_long = true;
+		snprintf(run->failure, sizeof(run->failure),
+			 "it still ran after %s, and was ended",
+			 units_time((double)launch->limit_ns));
 	} else if (WIFSIGNALED(status)) {
 		number = WTERMSIG(status);
 		snprintf(run->failure, sizeof(run->failure),
@@ -69,13 +75,144 @@ static void take_usage(const struct launch *launch, struct measure_run *run)
 	struct record_dir info = {0};
 
 	stats_take_usage(&info, &launch->usage);
-	run->wall_s = (double)launch->wall_ns / 1e9;
 	run->cpu_s = (double)(info.user_ns + info.system_ns) / 1e9;
 	run->voluntary = info.voluntary_switches;
 	run->involuntary = info.involuntary_switches;
 	run->faults = info.minor_faults + info.major_faults;
 	run->peak_rss_bytes = info.peak_rss_bytes;
-	run->paused = launch->paused;
+}
+
+static void take_counts(const struct launch *launch, uint64_t shootdowns,
+			struct measure_run *run)
+{
+	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
+	run->paused |= launch->paused;
+	take_usage(launch, run);
+}
+
+/* --- a program that ends by itself --- */
+
+static void run_alone(const struct measure *measure, struct launch *launch,
+		      struct measure_run *run)
+{
+	uint64_t shootdowns = stats_tlb_shootdowns();
+	int error = launch_start(launch);
+
+	if (error != 0) {
+		snprintf(run->failure, sizeof(run->failure),
+			 "cannot start %s: %s", measure->path, strerror(error));
+		return;
+	}
+	run->asked = launch_watch(launch);
+	take_counts(launch, shootdowns, run);
+	run->wall_s = (double)launch->wall_ns / 1e9;
+	tell_failure(launch, run);
+}
+
+/* --- a server and its load --- */
+
+static void prefix_failure(struct measure_run *run, const char *who)
+{
+	char line[MEASURE_LINE];
+
+	if (run->failure[0] == '\0')
+		return;
+	snprintf(line, sizeof(line), "%s: %.*s", who, MEASURE_LINE - 32,
+		 run->failure);
+	memcpy(run->failure, line, sizeof(line));
+}
+
+static void fail_server(const struct launch *server, struct measure_run *run,
+			const char *what)
+{
+	run->failure[0] = '\0';
+	if (server->ended)
+		tell_failure(server, run);
+	if (run->failure[0] == '\0')
+		snprintf(run->failure, sizeof(run->failure), "exit status 0");
+	if (server->ended)
+		prefix_failure(run, what);
+	else
+		snprintf(run->failure, sizeof(run->failure), "%s", what);
+	prefix_failure(run, "the server");
+}
+
+static void run_load(const struct measure *measure, struct launch *server,
+		     struct measure_run *run)
+{
+	static char shell[] = "sh", option[] = "-c";
+	char *command = xstrdup(measure->server->load);
+	char *argv[] = {shell, option, command, NULL};
+	const int files[] = {measure->empty, run->files[0], run->files[1]};
+	struct launch load = {
+		.path = "/bin/sh",
+		.argv = argv,
+		.variables = measure->server->variables,
+		.held = &measure->held,
+		.files = files,
+		.beside = server,
+		.limit_ns = (uint64_t)(measure->longest_s * 1e9),
+	};
+	int error = launch_start(&load);
+
+	free(command);
+	if (error != 0) {
+		snprintf(run->failure, sizeof(run->failure),
+			 "cannot start /bin/sh: %s", strerror(error));
+		return;
+	}
+	run->asked = launch_watch(&load);
+	run->paused |= load.paused;
+	run->wall_s = (double)load.wall_ns / 1e9;
+	tell_failure(&load, run);
+	prefix_failure(run, "the load");
+}
+
+/* SIGTERM is how we end it, and SIGKILL too. */
+static void judge_end(const struct launch *server, struct measure_run *run)
+{
+	int status = server->status;
+
+	if (run->failure[0] != '\0' || !WIFSIGNALED(status) ||
+	    WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)
+		return;
+	fail_server(server, run, "when it was asked to end");
+}
+
+static void with_server(const struct measure *measure, struct launch *server,
+			struct measure_run *run)
+{
+	const char *trouble = server_wait(measure->server, server,
+					  run->server_files, &run->asked);
+	uint64_t shootdowns = stats_tlb_shootdowns();
+
+	if (*trouble == '\0' && run->asked == 0)
+		run_load(measure, server, run);
+	if (*trouble == '\0' && server->ended && run->asked == 0)
+		trouble = "ended while the load ran";
+	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
+	if (*trouble != '\0')
+		fail_server(server, run, trouble);
+	launch_end(server, measure->server->end_ns);
+	judge_end(server, run);
+	take_usage(server, run);
+}
+
+static void run_server(const struct measure *measure, struct launch *launch,
+		       struct measure_run *run)
+{
+	const int files[] = {measure->empty, new_file(), new_file()};
+	int error;
+
+	launch->files = files;
+	run->server_files[0] = files[1];
+	run->server_files[1] = files[2];
+	error = launch_start(launch);
+	if (error == 0)
+		with_server(measure, launch, run);
+	else
+		snprintf(run->failure, sizeof(run->failure),
+			 "cannot start %s: %s", measure->path, strerror(error));
 }
 
 void measure_run(const struct measure *measure, char **variables,
@@ -90,22 +227,19 @@ void measure_run(const struct measure *measure, char **variables,
 		.files = files,
 		.cpus = cpus,
 	};
-	int error = launch_start(&launch);
 
-	*run = (struct measure_run){.files = {files[1], files[2]}};
-	if (error != 0) {
-		snprintf(run->failure, sizeof(run->failure),
-			 "cannot start %s: %s", measure->path, strerror(error));
+	*run = (struct measure_run){.files = {files[1], files[2]},
+				    .server_files = {-1, -1}};
+	if (measure->server != NULL) {
+		run_server(measure, &launch, run);
 		return;
 	}
-	run->asked = launch_watch(&launch);
-	take_usage(&launch, run);
-	tell_failure(&launch, run);
+	launch.limit_ns = (uint64_t)(measure->longest_s * 1e9);
+	run_alone(measure, &launch, run);
 }
 
-char *measure_output(const struct measure_run *run, int which)
+static char *output_of(int fd)
 {
-	int fd = run->files[which];
 	size_t size, have = 0;
 	struct stat st;
 	char *text;
@@ -123,6 +257,11 @@ char *measure_output(const struct measure_run *run, int which)
 			text[i] = '\n';
 	text[have] = '\0';
 	return text;
+}
+
+char *measure_output(const struct measure_run *run, int which)
+{
+	return output_of(run->files[which]);
 }
 
 /* Where the last lines begin. */
@@ -161,20 +300,31 @@ static void show_lines(const char *name, const char *text)
 	free(line);
 }
 
+static void show_file(const char *name, int fd)
+{
+	char *text = output_of(fd);
+
+	show_lines(name, text);
+	free(text);
+}
+
 void measure_show(const struct measure_run *run)
 {
-	static const char *const names[] = {"stdout", "stderr"};
+	bool server = run->server_files[0] != -1;
 
-	for (int i = 0; i < 2; i++) {
-		char *text = measure_output(run, i);
-
-		show_lines(names[i], text);
-		free(text);
-	}
+	show_file(server ? "the load's stdout" : "stdout", run->files[0]);
+	show_file(server ? "the load's stderr" : "stderr", run->files[1]);
+	if (!server)
+		return;
+	show_file("the server's stdout", run->server_files[0]);
+	show_file("the server's stderr", run->server_files[1]);
 }
 
 void measure_free(struct measure_run *run)
 {
-	close(run->files[0]);
-	close(run->files[1]);
+	for (int i = 0; i < 2; i++) {
+		close(run->files[i]);
+		if (run->server_files[i] != -1)
+			close(run->server_files[i]);
+	}
 }

@@ -4,6 +4,9 @@
  *
  * Its standard input is empty; what it writes is kept in memory, out of the
  * way of any disk or terminal.  Signals that ask us to end end the run.
+ *
+ * A server is started, and when it is ready a load runs beside it: the time
+ * that passed and the output are the load's, all else is the server's.
  */
 #ifndef MMGATE_MEASURE_H
 #define MMGATE_MEASURE_H
@@ -13,13 +16,16 @@
 #include <stdint.h>
 
 #include "launch.h"
+#include "server.h"
 
 /* What is the same for all runs of a command. */
 struct measure {
 	const char *path;
 	char **argv;
 	struct launch_signals held;
-	int empty; /* /dev/null */
+	int empty;        /* /dev/null */
+	double longest_s; /* a run that takes longer fails; 0: none does */
+	const struct server *server; /* NULL: the program ends by itself */
 };
 
 enum { MEASURE_LINE = 512 };
@@ -29,13 +35,16 @@ struct measure_run {
 	uint64_t voluntary, involuntary; /* context switches */
 	uint64_t faults;
 	uint64_t peak_rss_bytes;
-	int asked;    /* the signal that asked us to end, and ended it, or 0 */
-	bool paused;  /* we were stopped meanwhile: its times are none */
-	int files[2]; /* its stdout, stderr */
+	uint64_t tlb_shootdowns; /* of the whole machine meanwhile */
+	int asked;   /* the signal that asked us to end, and ended it, or 0 */
+	bool paused; /* we were stopped meanwhile: its times are none */
+	bool too_long;
+	int files[2];        /* stdout, stderr, the load's where there is one */
+	int server_files[2]; /* the server's; -1: there is none */
 	char failure[MEASURE_LINE]; /* "exit status 3", ...; "": none */
 };
 
-/* Holds signals back from here to measure_end(). */
+/* Holds signals back from here to measure_end().  What may be set is none. */
 void measure_begin(struct measure *measure, const char *path, char **argv);
 void measure_end(struct measure *measure);
 

@@ -112,13 +112,13 @@ static enum rounds_end judge(struct rounds *rounds, size_t config,
 }
 
 /* Again, if it was stopped with us: then its times are none. */
-static void run_config(struct rounds *rounds, size_t config,
+static void run_config(struct rounds *rounds, size_t config, char **variables,
 		       struct measure_run *run)
 {
 	const struct config *c = &rounds->configs[config];
 
 	for (;;) {
-		measure_run(rounds->measure, rounds->variables[config],
+		measure_run(rounds->measure, variables,
 			    c->has_cpus ? &c->cpus : NULL, run);
 		if (!run->paused || run->asked != 0)
 			return;
@@ -126,17 +126,50 @@ static void run_config(struct rounds *rounds, size_t config,
 	}
 }
 
+/* With a log.  NULL, or what is wrong. */
+static char *run_logged(struct rounds *rounds, size_t config,
+			struct measure_run *run)
+{
+	struct profile *profile = &rounds->profiles[config];
+	char why[256], *directory = profile_directory(why), *log, **variables;
+	bool seen;
+
+	if (directory == NULL)
+		die(EXIT_USAGE, "%s", why);
+	log = xasprintf("MMGATE_LOG=%s", directory);
+	variables = profile_variables(rounds->variables[config], log);
+	run_config(rounds, config, variables, run);
+	free(variables);
+	free(log);
+	seen = profile_read(profile, directory);
+	profile->wall_s = run->wall_s;
+	profile_drop(directory);
+	return seen ? NULL
+		    : xstrdup("the library never got into the program: a run "
+			      "left no log (see mmgate doctor -- CMD)");
+}
+
 static enum rounds_end run_one(struct rounds *rounds, size_t config,
-			       struct rounds_sample *sample)
+			       struct rounds_sample *sample, bool logged)
 {
 	enum rounds_end end;
+	char *unseen = NULL;
 
 	progress_step(rounds->progress, rounds->configs[config].text);
 	rounds->asked = launch_asked();
 	if (rounds->asked != 0)
 		return ROUNDS_ASKED;
-	run_config(rounds, config, &sample->run);
+	if (logged && !rounds->configs[config].bare)
+		unseen = run_logged(rounds, config, &sample->run);
+	else
+		run_config(rounds, config, rounds->variables[config],
+			   &sample->run);
 	end = judge(rounds, config, sample);
+	if (end == ROUNDS_DONE && unseen != NULL) {
+		fail(rounds, config, &sample->run, unseen);
+		return ROUNDS_FAILED;
+	}
+	free(unseen);
 	if (end != ROUNDS_FAILED)
 		measure_free(&sample->run);
 	return end;
@@ -163,14 +196,14 @@ static size_t draw(struct rounds *rounds, size_t *order)
 }
 
 static enum rounds_end run_round(struct rounds *rounds,
-				 struct rounds_sample *samples)
+				 struct rounds_sample *samples, bool logged)
 {
 	size_t *order = xcalloc(rounds->config_count, sizeof(*order));
 	size_t count = draw(rounds, order);
 	enum rounds_end end = ROUNDS_DONE;
 
 	for (size_t i = 0; i < count && end == ROUNDS_DONE; i++)
-		end = run_one(rounds, order[i], &samples[order[i]]);
+		end = run_one(rounds, order[i], &samples[order[i]], logged);
 	free(order);
 	return end;
 }
@@ -182,26 +215,51 @@ enum rounds_end rounds_warm_up(struct rounds *rounds, size_t count)
 	enum rounds_end end = ROUNDS_DONE;
 
 	for (size_t i = 0; i < count && end == ROUNDS_DONE; i++)
-		end = run_round(rounds, samples);
+		end = run_round(rounds, samples,
+				i == 0 && rounds->profiles != NULL);
 	free(samples);
 	return end;
 }
 
+static struct rounds_sample *new_samples(struct rounds *rounds, size_t count)
+{
+	size_t n = rounds->config_count, from = rounds->done * n;
+
+	rounds->samples = xrealloc(
+		rounds->samples, (from + count * n) * sizeof(*rounds->samples));
+	memset(rounds->samples + from, 0, count * n * sizeof(*rounds->samples));
+	return rounds->samples;
+}
+
 enum rounds_end rounds_measure(struct rounds *rounds, size_t count)
 {
-	size_t n = rounds->config_count;
+	struct rounds_sample *samples = new_samples(rounds, count);
 	enum rounds_end end = ROUNDS_DONE;
+	struct machine before, after;
 
-	rounds->samples =
-		xrealloc(rounds->samples,
-			 (rounds->done + count) * n * sizeof(*rounds->samples));
-	memset(rounds->samples + rounds->done * n, 0,
-	       count * n * sizeof(*rounds->samples));
+	machine_look(&before);
 	for (; count > 0 && end == ROUNDS_DONE; count--) {
-		end = run_round(rounds, rounds->samples + rounds->done * n);
+		end = run_round(rounds,
+				samples + rounds->done * rounds->config_count,
+				false);
 		rounds->done += end == ROUNDS_DONE;
 	}
+	machine_look(&after);
+	machine_add(&rounds->machine, &before, &after);
 	return end;
+}
+
+void rounds_forgive(struct rounds *rounds)
+{
+	measure_free(&rounds->last);
+	free(rounds->failure);
+	rounds->failure = NULL;
+}
+
+void rounds_free(struct rounds *rounds)
+{
+	free(rounds->samples);
+	free(rounds->reference);
 }
 
 void rounds_tell_failure(const struct rounds *rounds)

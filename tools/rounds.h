@@ -4,7 +4,8 @@
  *
  * Each round runs each of them once, in a random order, so that neither the
  * machine's drift nor what one run leaves to the next favours any.  A run that
- * fails, or whose output differs, is no measurement: it ends the rounds.
+ * fails, or whose output differs, is no measurement: it ends the rounds.  Nor
+ * is one that the library never got into: the warm-up finds out by a log.
  */
 #ifndef MMGATE_ROUNDS_H
 #define MMGATE_ROUNDS_H
@@ -14,8 +15,10 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "machine.h"
 #include "measure.h"
 #include "metric.h"
+#include "profile.h"
 #include "progress.h"
 
 struct rounds_sample {
@@ -34,10 +37,14 @@ struct rounds {
 	bool check_output; /* what is written to stdout must not differ from
 			    * the first run of the first configuration */
 	struct progress *progress;
+	/* One a configuration, filled by the first round of a warm-up; or NULL:
+	 * then it has no log. */
+	struct profile *profiles;
 
 	/* Whole rounds, configuration by configuration. */
 	struct rounds_sample *samples;
 	size_t done;
+	struct machine machine; /* meanwhile */
 
 	/* Why it ended early. */
 	int asked;     /* a signal, or 0 */
@@ -57,6 +64,11 @@ void rounds_begin(struct rounds *rounds);
 /* Runs rounds that are not kept, or rounds that are. */
 enum rounds_end rounds_warm_up(struct rounds *rounds, size_t count);
 enum rounds_end rounds_measure(struct rounds *rounds, size_t count);
+
+/* Forgets a failure, to go on without its configuration. */
+void rounds_forgive(struct rounds *rounds);
+
+void rounds_free(struct rounds *rounds);
 
 /* Says on stderr what failed, with the output.
  * pre: ROUNDS_FAILED was returned. */

@@ -11,6 +11,7 @@ enum { ROUNDS = 6, CONFIGS = 3 };
 static const char *metric_text;
 static struct metric metric;
 static struct config configs[CONFIGS];
+static struct profile *profiles;
 static struct rounds_sample samples[ROUNDS * CONFIGS];
 
 /* The delays of the configurations; NULL: none is given. */
@@ -40,6 +41,7 @@ static struct comparison *compare(const double values[CONFIGS])
 		.configs = configs,
 		.config_count = CONFIGS,
 		.samples = samples,
+		.profiles = profiles,
 		.done = ROUNDS,
 	};
 	char why[METRIC_LINE];
@@ -89,6 +91,31 @@ static void test_slopes(void)
 		    0.01 / (0.425 / 3 - 0.05));
 }
 
+static void test_share(void)
+{
+	static const char *const munmap[] = {"none", "munmap:5us",
+					     "munmap:10us"};
+	static const double times[] = {2, 2.2, 2.4};
+	struct profile known[CONFIGS] = {{.known = true, .wall_s = 2}};
+	struct comparison *c;
+
+	/* 0.04 s longer for each us added to 100,000 calls: 0.1 s. */
+	known[0].op[OP_MUNMAP].count = 100000;
+	metric_text = "wall";
+	set_delays(munmap);
+	profiles = known;
+	c = compare(times);
+	check_between(0.3999, 0.4001, c->slope.per_second.value,
+		      "of each second added");
+	drop(c);
+	set_delays(munmap);
+	known[0].op[OP_MUNMAP].count = 0;
+	c = compare(times);
+	check_between(0, 0, c->slope.per_second.value, "of no calls");
+	drop(c);
+	profiles = NULL;
+}
+
 static void test_other_differences(void)
 {
 	static const char *const munmap[] = {"none", "munmap:5us",
@@ -136,6 +163,7 @@ int main(void)
 {
 	test_rows();
 	test_slopes();
+	test_share();
 	test_other_differences();
 	return check_done();
 }

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "die.h"
+#include "record.h"
+#include "rundir.h"
+
+static const char unset[] = "MMGATE_LOG", no_events[] = "MMGATE_EVENTS=off",
+		  some_events[] = "MMGATE_EVENTS=every:16";
+
+char *profile_directory(char why[256])
+{
+	const char *tmp = getenv("TMPDIR");
+	const char *const parents[] = {
+		"/dev/shm", tmp != NULL && *tmp == '/' ? tmp : "/tmp"};
+
+	for (size_t i = 0; i < 2; i++) {
+		char *path = xasprintf("%s/mmgate-log-XXXXXX", parents[i]);
+
+		if (mkdtemp(path) != NULL)
+			return path;
+		snprintf(why, 256, "cannot make a directory in %s: %s",
+			 parents[i], strerror(errno));
+		free(path);
+	}
+	return NULL;
+}
+
+char **profile_variables(char **variables, char *log)
+{
+	static char events[sizeof(some_events)];
+	char **copy;
+	size_t n = 0;
+
+	memcpy(events, some_events, sizeof(events));
+	while (variables[n] != NULL)
+		n++;
+	copy = xcalloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(variables[i], unset) == 0)
+			copy[i] = log;
+		else if (strcmp(variables[i], no_events) == 0)
+			copy[i] = events;
+		else
+			copy[i] = variables[i];
+	return copy;
+}
+
+/* --- reading it --- */
+
+struct layers {
+	double all, libc;
+};
+
+static int take_event(void *context, const struct log_event *event)
+{
+	struct layers *layers = context;
+	double weight = event->raw.weight;
+
+	if (event->raw.kind != EVENT_CALL)
+		return 0;
+	layers->all += weight;
+	if (event->raw.layer == CALLER_LIBC)
+		layers->libc += weight;
+	return 0;
+}
+
+struct hists {
+	struct hist wait, kernel;
+};
+
+static void add_process(struct profile *p, const struct log_process *process,
+			struct hists *hists)
+{
+	if (process->threads > p->threads)
+		p->threads = process->threads;
+	p->opened += process->opened;
+	p->thread_ns += (double)process->thread_ns;
+	for (int i = 0; i < OP_COUNT; i++) {
+		const struct log_op *op = &process->op[i];
+
+		p->op[i].count += op->count;
+		p->op[i].kernel_ns += op->kernel.sum_ns;
+		p->calls += op->count;
+		p->gated += op->gated;
+		hist_add(&hists->wait, &op->wait);
+		hist_add(&hists->kernel, &op->kernel);
+	}
+}
+
+static void take_hists(struct profile *p, struct hists *hists)
+{
+	p->kernel_ns = hists->kernel.sum_ns;
+	p->kernel_max_ns = hists->kernel.max_ns;
+	p->kernel_p99_ns = hist_percentile(&hists->kernel, 0.99);
+	p->wait_ns = hists->wait.sum_ns;
+	p->wait_max_ns = hists->wait.max_ns;
+	p->wait_p99_ns = hist_percentile(&hists->wait, 0.99);
+	hist_drop(&hists->wait);
+	hist_drop(&hists->kernel);
+}
+
+bool profile_read(struct profile *p, const char *directory)
+{
+	char *why = NULL;
+	struct log_dir *dir = log_dir_try(directory, &why);
+	struct layers layers = {0};
+	struct hists hists = {0};
+
+	*p = (struct profile){.known = dir != NULL && dir->count > 0};
+	free(why);
+	if (dir == NULL)
+		return false;
+	p->processes = dir->count;
+	for (size_t i = 0; i < dir->count; i++) {
+		add_process(p, log_process(dir->logs[i]), &hists);
+		log_each_event(dir->logs[i], take_event, &layers);
+	}
+	log_dir_close(dir);
+	take_hists(p, &hists);
+	if (layers.all > 0)
+		p->libc_share = layers.libc / layers.all;
+	return p->known;
+}
+
+void profile_drop(char *directory)
+{
+	rundir_remove(directory);
+	free(directory);
+}

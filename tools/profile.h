@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * profile: what one run with a log shows, as far as a choice of settings needs
+ * it.
+ *
+ * The log lies in a directory of its own that is gone afterwards: in memory
+ * where there is room for that.
+ */
+#ifndef MMGATE_PROFILE_H
+#define MMGATE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hist.h"
+#include "log.h"
+#include "ops.h"
+
+struct profile_op {
+	uint64_t count;
+	double kernel_ns;
+};
+
+/* All processes together. */
+struct profile {
+	bool known;
+	double wall_s; /* the run's, by who made it */
+	uint64_t processes, calls, gated, opened;
+	uint64_t threads; /* of the process that has most of them */
+	double kernel_ns, thread_ns;
+	struct profile_op op[OP_COUNT];
+	/* Of the calls: libc's own, as for malloc and thread stacks. */
+	double libc_share;
+	double wait_ns, wait_p99_ns, wait_max_ns;
+	double kernel_p99_ns, kernel_max_ns;
+};
+
+/* A directory for a log; NULL: `why` has a line. */
+char *profile_directory(char why[256]);
+
+/* A launch's variables with a log, "MMGATE_LOG=DIRECTORY", which they leave
+ * out: an array that is the caller's to free, not what it points to. */
+char **profile_variables(char **variables, char *log);
+
+/* Reads what was left there.  False: no process left a log. */
+bool profile_read(struct profile *profile, const char *directory);
+
+/* Takes the directory away, and frees its name. */
+void profile_drop(char *directory);
+
+#endif
