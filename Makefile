@@ -26,8 +26,9 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge
 	export_prometheus stats sampler rundir launch rewrite \
 	preflight probe_calls probe metric config server measure machine \
 	profile progress rounds target comparison comparison_json \
-	comparison_text control cmd_run cmd_report cmd_export cmd_set \
-	cmd_doctor cmd_compare main
+	comparison_text search tune advice advice_json advice_text control \
+	cmd_run cmd_report cmd_export cmd_set cmd_doctor cmd_compare \
+	cmd_tune main
 # What tools/ may use of shim/.
 SHARED := text ops record knobs
 

@@ -19,6 +19,6 @@ struct command {
 };
 
 extern const struct command cmd_run, cmd_report, cmd_export, cmd_set,
-	cmd_doctor, cmd_compare;
+	cmd_doctor, cmd_compare, cmd_tune;
 
 #endif

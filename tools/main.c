@@ -15,11 +15,12 @@ static const struct command *const commands[] = {
 	&cmd_set,
 	&cmd_doctor,
 	&cmd_compare,
+	&cmd_tune,
 };
 /* clang-format on */
 
 /* Known, and refused until they are built. */
-static const char *const later[] = {"tune", "top"};
+static const char *const later[] = {"top"};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -54,21 +54,53 @@ char **profile_variables(char **variables, char *log)
 
 /* --- reading it --- */
 
-struct layers {
+/* Sums over events, each for the calls that it stands for. */
+struct shares {
 	double all, libc;
+	double first; /* of the threads that make most */
+	/* A vote: who has a majority is the candidate when it is over. */
+	uint32_t candidate;
+	double votes;
 };
 
 static int take_event(void *context, const struct log_event *event)
 {
-	struct layers *layers = context;
+	struct shares *s = context;
 	double weight = event->raw.weight;
 
 	if (event->raw.kind != EVENT_CALL)
 		return 0;
-	layers->all += weight;
+	s->all += weight;
 	if (event->raw.layer == CALLER_LIBC)
-		layers->libc += weight;
+		s->libc += weight;
+	if (s->votes <= 0)
+		s->candidate = event->raw.tid;
+	s->votes += event->raw.tid == s->candidate ? weight : -weight;
 	return 0;
+}
+
+static int count_candidate(void *context, const struct log_event *event)
+{
+	struct shares *s = context;
+
+	if (event->raw.kind == EVENT_CALL && event->raw.tid == s->candidate)
+		s->first += event->raw.weight;
+	return 0;
+}
+
+static void add_shares(struct shares *s, struct log *log)
+{
+	s->votes = 0;
+	log_each_event(log, take_event, s);
+	log_each_event(log, count_candidate, s);
+}
+
+static void take_shares(struct profile *p, const struct shares *s)
+{
+	if (s->all <= 0)
+		return;
+	p->libc_share = s->libc / s->all;
+	p->spread = 1 - s->first / s->all;
 }
 
 struct hists {
@@ -110,7 +142,7 @@ bool profile_read(struct profile *p, const char *directory)
 {
 	char *why = NULL;
 	struct log_dir *dir = log_dir_try(directory, &why);
-	struct layers layers = {0};
+	struct shares shares = {0};
 	struct hists hists = {0};
 
 	*p = (struct profile){.known = dir != NULL && dir->count > 0};
@@ -120,12 +152,11 @@ bool profile_read(struct profile *p, const char *directory)
 	p->processes = dir->count;
 	for (size_t i = 0; i < dir->count; i++) {
 		add_process(p, log_process(dir->logs[i]), &hists);
-		log_each_event(dir->logs[i], take_event, &layers);
+		add_shares(&shares, dir->logs[i]);
 	}
 	log_dir_close(dir);
 	take_hists(p, &hists);
-	if (layers.all > 0)
-		p->libc_share = layers.libc / layers.all;
+	take_shares(p, &shares);
 	return p->known;
 }
 

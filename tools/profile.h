@@ -31,6 +31,9 @@ struct profile {
 	struct profile_op op[OP_COUNT];
 	/* Of the calls: libc's own, as for malloc and thread stacks. */
 	double libc_share;
+	/* Of the calls: those that are not of the thread of their process that
+	 * makes most. */
+	double spread;
 	double wait_ns, wait_p99_ns, wait_max_ns;
 	double kernel_p99_ns, kernel_max_ns;
 };

@@ -259,7 +259,7 @@ void rounds_forgive(struct rounds *rounds)
 void rounds_free(struct rounds *rounds)
 {
 	free(rounds->samples);
-	free(rounds->reference);
+	free(rounds->failure);
 }
 
 void rounds_tell_failure(const struct rounds *rounds)

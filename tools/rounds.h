@@ -68,6 +68,7 @@ enum rounds_end rounds_measure(struct rounds *rounds, size_t count);
 /* Forgets a failure, to go on without its configuration. */
 void rounds_forgive(struct rounds *rounds);
 
+/* Frees what rounds made, but for the reference: others may go on with it. */
 void rounds_free(struct rounds *rounds);
 
 /* Says on stderr what failed, with the output.

@@ -1,0 +1,353 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# mmgate tune: the search for settings.  Programs here print the number that
+# they are measured by, so the right answer is known; only where there is a log
+# do they make calls, as a program that is worth a search does.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+	EOS
+}
+
+# ./rate: sets rate by $lock, $place and $cpus, as the lines on stdin say.
+program() {
+	{
+		cat <<-'EOS'
+			#!/bin/sh
+			lock=${MMGATE_LOCK-bare}
+			place=${MMGATE_PLACE-kernel}
+			rate=100
+			echo "$lock $place" >>runs
+			[ -n "${MMGATE_LOG-}" ] && threads
+		EOS
+		cat
+		echo 'echo "rate: $rate"'
+	} >rate
+	chmod +x rate
+	printf '#!/bin/sh\nexec "%s/mapper" -t 4 -n 400 >&2\n' \
+		"$SUBJECTS" >threads
+	chmod +x threads
+	PATH=$PWD:$PATH
+}
+
+# In its place, a program whose calls are one thread's.
+alone() {
+	printf '#!/bin/sh\nexec "%s/remap" -t 1 -n 2000 >&2\n' "$EXAMPLES" \
+		>threads
+}
+
+json() {
+	"$PYTHON" -c 'if 1:
+		import json, sys
+		d = json.load(sys.stdin)
+		r = d["recommendation"]
+		print(eval(sys.argv[1]))' "$1" <<<"$output"
+}
+
+tune() {
+	mmgate tune --metric '^rate: ([0-9.]+)' "$@"
+}
+
+runs_of() {
+	grep -c "^$1 " runs || true
+}
+
+@test "the setting that helps is found, and confirmed in fresh rounds" {
+	run -0 --separate-stderr tune --budget 20s --format json -- ./rate
+	equal "$stderr" ''
+	equal "$(json '(d["version"], d["verdict"], r["config"])')" \
+		"(1, 'recommendation', 'lock=mutex')"
+	equal "$(json '(r["confirmed"], r["ratio"], r["ratio_ci95"])')" \
+		'(True, 2, [2, 2])'
+	equal "$(json '[x["config"] for x in d["fresh"]]')" \
+		"['bare', 'lock=none', 'lock=mutex']"
+	equal "$(json '[x["ratio"] for x in d["fresh"]]')" '[1, 1, 2]'
+	equal "$(json '[x["rounds"] >= 8 for x in d["fresh"]]')" \
+		'[True, True, True]'
+	# One run has a log: what it costs in the worst wait.
+	equal "$(json 'r["wait_ns"]["gated"] >= 4 * 400 * 3')" True
+	equal "$(json 'r["wait_ns"]["max"] >= r["wait_ns"]["p99"]')" True
+	equal "$(json 'r["environment"]')" \
+		"['LD_PRELOAD=$LIBRARY', 'MMGATE_LOCK=mutex']"
+	equal "$(json 'r["command"]')" \
+		"env LD_PRELOAD=$LIBRARY MMGATE_LOCK=mutex ./rate"
+	equal "$(json 'd["spent_s"] < d["budget_s"]')" True
+	equal "$(json 'd["runs"]')" "$(wc -l <runs)"
+	equal "$(json 'd["profile"]["calls"]["munmap"]["count"] >= 1600')" True
+}
+
+@test "losers are dropped early, and the winner runs most" {
+	run -0 tune --budget 20s --format json -- ./rate
+	for loser in spin rw mmap:mutex; do
+		holds "$(runs_of "$loser")" -le 5 "rounds of $loser"
+	done
+	holds "$(runs_of mutex)" -gt 20 'rounds of the winner'
+	equal "$(json '[x["rounds"] for x in d["tried"]
+		if x["config"] == "lock=spin"]')" "[$(runs_of spin)]"
+	# What takes half as long again is out after one look.
+	rm runs
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$lock" = spin ] && rate=50
+	EOS
+	run -0 tune --budget 20s -- ./rate
+	equal "$(runs_of spin)" 1
+}
+
+@test "the text has a command and variables that do what was measured" {
+	run -0 tune --budget 20s -- ./rate
+	equal "${lines[0]}" 'recommendation: lock=mutex'
+	contains "$output" '2.000 times as good as without mmgate [2.000, 2.000]'
+	contains "$output" '  export MMGATE_LOCK=mutex'
+	contains "$output" '  mmgate run --lock mutex -- ./rate'
+	contains "$output" 'it costs waits at the gate: p99 '
+	equal "$(eval "$(grep '^  env ' <<<"$output")")" 'rate: 200'
+	run -0 tune --budget 20s --format markdown -o out.md -- ./rate
+	equal "$output" ''
+	contains "$(cat out.md)" '## recommendation: lock=mutex'
+	contains "$(cat out.md)" '| lock=mutex | 2.000'
+}
+
+@test "it says to leave it alone when nothing helps, and stops looking" {
+	program </dev/null
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r, d["fresh"])')" \
+		"('leave it alone', None, [])"
+	contains "$(json 'd["reason"]')" 'none of the '
+	holds "$(wc -l <runs)" -lt 80 runs
+	run -0 tune --budget 20s -- ./rate
+	equal "${lines[0]}" 'leave it alone'
+	contains "$output" 'what else to try: '
+}
+
+@test "what only looked good is not confirmed" {
+	# Good until the fresh rounds begin, which is when none runs again.
+	program <<-'EOS'
+		[ "$lock" = mutex ] && [ "$(grep -c '^none kernel' runs)" -lt 2 ] &&
+			rate=150
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'fresh rounds do not confirm it'
+}
+
+@test "fewer CPUs are the answer when they do as much as a lock" {
+	[ "$(nproc)" -gt 1 ] || skip 'needs two CPUs'
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$(nproc)" = 1 ] && rate=198
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(r["name"], r["ratio"], r["environment"])')" \
+		"('fewer CPUs (1)', 1.98, [])"
+	contains "$(json 'd["reason"]')" 'fewer CPUs are the answer'
+	contains "$(json 'd["reason"]')" 'shoot-downs'
+	run -0 bash -c "$(json 'r["command"]')"
+	equal "$output" 'rate: 198'
+}
+
+@test "a place is found, and a pair only when it does more than its parts" {
+	program <<-'EOS'
+		[ "$place" = thread ] && rate=150
+		[ "$lock $place" = "spin thread" ] && rate=200
+		[ "$lock $place" = "spin kernel" ] && rate=140
+	EOS
+	run -0 tune --budget 30s --format json -- ./rate
+	equal "$(json 'r["config"]')" 'lock=spin place=thread'
+	equal "$(json 'r["environment"][1:]')" \
+		"['MMGATE_LOCK=spin', 'MMGATE_PLACE=thread']"
+	program <<-'EOS'
+		[ "$place" = thread ] && rate=150
+	EOS
+	run -0 tune --budget 30s --format json -- ./rate
+	equal "$(json 'r["config"]')" 'lock=none place=thread'
+}
+
+@test "calls outside the default are locked when they matter" {
+	cat >threads <<-'EOS'
+		#!/usr/bin/env python3
+		import ctypes, threading
+		libc = ctypes.CDLL(None)
+		libc.mremap.restype = libc.mmap.restype = ctypes.c_void_p
+		libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t,
+		                        ctypes.c_size_t, ctypes.c_int]
+		libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [
+		    ctypes.c_int] * 3 + [ctypes.c_long]
+		def work():
+		    p = libc.mmap(None, 1 << 20, 3, 0x22, -1, 0)
+		    for i in range(3000):
+		        p = libc.mremap(p, 1 << 20, 1 << 21, 1)
+		        p = libc.mremap(p, 1 << 21, 1 << 20, 1)
+		threads = [threading.Thread(target=work) for _ in range(2)]
+		for t in threads:
+		    t.start()
+		for t in threads:
+		    t.join()
+	EOS
+	chmod +x threads
+	run -0 tune --budget 20s --format json -- ./rate
+	contains "$(json 'd["tried"][0]["config"]')" 'lock=mutex calls='
+	contains "$(json 'r["environment"][2]')" mremap
+}
+
+@test "one thread, or few calls, is left alone at once" {
+	alone
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r, d["tried"])')" \
+		"('leave it alone', None, [])"
+	contains "$(json 'd["reason"]')" 'one thread makes nearly all'
+	equal "$(json '[x["config"] for x in d["fresh"]]')" "['bare', 'lock=none']"
+	equal "$(json 'd["others"]')" \
+		"['nothing: this lock is not what holds it up']"
+	equal "$(wc -l <runs)" 12
+	printf '#!/bin/sh\nexec "%s/mapper" -t 2 -n 2\n' "$SUBJECTS" >threads
+	run -0 tune --budget 20s -- ./rate
+	contains "$output" 'too few such calls'
+}
+
+@test "a budget that is too small is said after the first run, with what it needs" {
+	program <<-'EOS'
+		sleep 0.2
+	EOS
+	run -1 tune --budget 1s --format json -- ./rate
+	equal "$(json '(d["verdict"], r, d["needed_s"] > 5)')" \
+		"('no verdict', None, True)"
+	contains "$(json 'd["reason"]')" 'too small for a verdict'
+	contains "$(json 'd["reason"]')" '(--budget '
+	equal "$(wc -l <runs)" 2
+}
+
+@test "the budget is kept, with fewer candidates where it is short" {
+	program <<-'EOS'
+		sleep 0.04
+		[ "$lock" = mutex ] && rate=200
+	EOS
+	run -0 tune --budget 4s --format json -- ./rate
+	equal "$(json 'd["spent_s"] < 5')" True
+	equal "$(json 'r["config"]')" 'lock=mutex'
+}
+
+@test "a program that fails is an error with its output" {
+	program <<-'EOS'
+		echo 'out of luck' >&2
+		exit 3
+	EOS
+	run -1 --separate-stderr tune -- ./rate
+	equal "$output" ''
+	contains "$stderr" 'lock=none: exit status 3'
+	contains "$stderr" 'out of luck'
+	equal "$(wc -l <runs)" 1
+	run -1 --separate-stderr tune -- ./threads
+	contains "$stderr" 'no metric in its output'
+}
+
+@test "a setting that it fails under is dropped and told, not recommended" {
+	program <<-'EOS'
+		[ "$place" = thread ] && exit 4
+		[ "$lock" = mutex ] && rate=200
+	EOS
+	run -0 --separate-stderr tune --budget 20s --format json -- ./rate
+	equal "$stderr" ''
+	equal "$(json 'r["config"]')" 'lock=mutex'
+	equal "$(json '[x["failure"] for x in d["tried"]
+		if x["config"] == "lock=none place=thread"]')" "['exit status 4']"
+	equal "$(json '[x["failure"] for x in d["tried"] if "failure" in x and
+		"place" not in x["config"]]')" '[]'
+}
+
+@test "--check-output drops a setting that changes what it prints" {
+	program <<-'EOS'
+		[ "$lock" = spin ] && echo 'something else' && rate=300
+		[ "$lock" = mutex ] && rate=200
+	EOS
+	run -0 tune --check-output --budget 20s --format json -- ./rate
+	equal "$(json 'r["config"]')" 'lock=mutex'
+	contains "$(json '[x["failure"] for x in d["tried"]
+		if x["config"] == "lock=spin"][0]')" 'its output differs'
+}
+
+@test "a signal keeps what was measured, as not confirmed" {
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$(wc -l <runs)" -lt "${LAST-60}" ] || exec sleep 1000
+	EOS
+	for last in 40 110; do
+		rm -f runs
+		LAST=$last "$BUILD/mmgate" tune --metric '^rate: (.*)' \
+			--format json -- ./rate >out 3>&- &
+		child=$!
+		eventually test -e runs
+		eventually sh -c "[ \$(wc -l <runs) -ge $last ]"
+		kill -INT "$child"
+		status=0
+		wait "$child" || status=$?
+		equal "$status" 130
+		output=$(cat out)
+		[ "$last" = 110 ] ||
+			equal "$(json '(d["verdict"], d["best_so_far"])')" \
+				"('no verdict', 'lock=mutex')"
+		[ "$last" = 40 ] ||
+			equal "$(json '(r["config"], r["confirmed"])')" \
+				"('lock=mutex', False)"
+	done
+}
+
+@test "a server is measured by its load" {
+	cat >server <<-'EOS'
+		#!/bin/sh
+		echo "${MMGATE_LOCK-bare}" >lock
+		trap 'exit 0' TERM
+		[ -n "${MMGATE_LOG-}" ] && ./threads
+		echo ready
+		while :; do sleep 0.01; done
+	EOS
+	printf '#!/bin/sh\n[ "$(cat lock)" = spin ] && echo rate: 300 || echo rate: 100\n' \
+		>load
+	chmod +x server load
+	run -0 tune --budget 5s --load ./load --ready ready --format json -- \
+		./server
+	equal "$(json '(r["config"], r["ratio"])')" "('lock=spin', 3)"
+	equal "$(json 'r["wait_ns"]["gated"] > 0')" True
+}
+
+@test "what the environment sets is looked for all the same" {
+	MMGATE_LOCK=spin MMGATE_MAX_WAIT=2s run -0 --separate-stderr tune \
+		--budget 20s --format json -- ./rate
+	contains "$stderr" 'MMGATE_LOCK=spin is what is looked for'
+	equal "$(json 'r["config"]')" 'lock=mutex'
+}
+
+@test "what is wrong is said in one line before anything starts" {
+	while IFS='|' read -r option value complaint; do
+		run -2 --separate-stderr mmgate tune "$option" "$value" -- \
+			touch ran
+		equal "${#stderr_lines[@]}" 1 "lines on stderr for $value"
+		contains "$stderr" "$complaint"
+	done <<-'ROWS'
+		--budget|soon|a duration such as
+		--budget|0s|a duration such as
+		--budget|5 m|a duration such as
+		--budget|-5m|a duration such as
+		--metric|[0-9]+|group
+		--ready|x|give --load too
+		--format|csv|text, json and markdown
+		-o|/nowhere/to/be|/nowhere/to/be
+		--config|lock=none|unknown option
+	ROWS
+	run -2 --separate-stderr mmgate tune
+	contains "$stderr" 'which command?'
+	run -127 mmgate tune -- ./no-such
+	[ ! -e ran ]
+}
+
+@test "a terminal sees a bar" {
+	need script
+	alone
+	run -0 script -qec "'$BUILD/mmgate' tune --metric \
+		'rate: (.*)' -- ./rate" /dev/null
+	contains "$output" '] 0/1 lock=none'
+}

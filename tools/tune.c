@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "die.h"
+#include "units.h"
+
+enum {
+	LEAST_TRIED = 3, /* candidates; fewer are no search */
+	LEAST_STAGE = 2, /* rounds of a stage */
+	FIRST_STAGE = 4, /* at most; the next ones twice as many each */
+	MOST_STAGE = 20,
+	LEAST_FRESH = 8,
+	FEW_FRESH = 5, /* enough for an interval that means something */
+	MOST_FRESH = 60,
+	QUICK = 5, /* rounds where there is nothing to look for */
+	LOG_RUNS = 1,
+};
+
+static const double search_part = 0.5;  /* of the time that is left */
+static const double combine_part = 0.3; /* of what is left then */
+static const double much_slower = 0.67; /* out after one look */
+static const double better = 1.02;      /* worth a second setting */
+static const double slack = 1.1;        /* how exactly a budget is kept */
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double spent(const struct tune *t)
+{
+	return now_s() - t->started_s;
+}
+
+static double left(const struct tune *t)
+{
+	return t->budget_s - spent(t);
+}
+
+/* All that a run takes, on average; those with a log are not like others. */
+static double run_s(const struct tune *t)
+{
+	return t->timed > 0 ? t->timed_s / (double)t->timed : spent(t);
+}
+
+/* Runs that fit in so many seconds. */
+static double fitting(const struct tune *t, double seconds)
+{
+	return fmax(0, seconds / run_s(t));
+}
+
+static void say(struct tune *t, char *reason)
+{
+	free(t->reason);
+	t->reason = reason;
+}
+
+/* --- rounds --- */
+
+static void open_rounds(struct tune *t, struct rounds *r,
+			const char *const *texts, size_t count)
+{
+	struct config *configs = xcalloc(count, sizeof(*configs));
+
+	*r = (struct rounds){
+		.measure = &t->target->measure,
+		.metric = &t->target->metric,
+		.configs = configs,
+		.config_count = count,
+		.variables = xcalloc(count, sizeof(*r->variables)),
+		.left_out = xcalloc(count, sizeof(*r->left_out)),
+		.check_output = t->target->check_output,
+		.progress = &t->progress,
+	};
+	for (size_t i = 0; i < count; i++) {
+		config_parse(&configs[i], "tune", texts[i]);
+		r->variables[i] =
+			config_variables(&configs[i], t->target->library,
+					 t->target->preflight.runtimes, NULL);
+	}
+	rounds_begin(r);
+	r->reference = t->reference;
+}
+
+static size_t taking_part(const struct rounds *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->config_count; i++)
+		n += !r->left_out[i];
+	return n;
+}
+
+static void expect(struct tune *t, double runs)
+{
+	size_t more = runs > 1 ? (size_t)runs : 1;
+
+	if (t->progress.total < t->progress.done + more)
+		t->progress.total = t->progress.done + more;
+}
+
+static enum rounds_end stop(struct tune *t, struct rounds *r,
+			    enum rounds_end end)
+{
+	t->asked = r->asked;
+	if (end == ROUNDS_FAILED)
+		t->failed = r;
+	return end;
+}
+
+/* One round more.  A configuration from `mine` on that fails is out, and it is
+ * tried again; one before that is the program's own failure. */
+static enum rounds_end one_round(struct tune *t, struct rounds *r, size_t mine,
+				 char **failures)
+{
+	enum rounds_end end;
+
+	for (;;) {
+		size_t runs = taking_part(r);
+		double from = now_s();
+
+		expect(t, (double)runs);
+		end = rounds_measure(r, 1);
+		t->runs += runs;
+		t->timed += runs;
+		t->timed_s += now_s() - from;
+		t->reference = r->reference;
+		if (end != ROUNDS_FAILED || r->failed < mine)
+			return end == ROUNDS_DONE ? end : stop(t, r, end);
+		failures[r->failed] = xstrdup(r->failure);
+		r->left_out[r->failed] = true;
+		rounds_forgive(r);
+	}
+}
+
+/* Of a configuration that took part in the first n rounds. */
+static struct ratio ratio_to(const struct rounds *r, size_t base, size_t config,
+			     size_t n)
+{
+	double *x = xcalloc(n, sizeof(*x)), *y = xcalloc(n, sizeof(*y));
+	struct ratio ratio;
+
+	for (size_t i = 0; i < n; i++) {
+		x[i] = rounds_sample(r, i, base)->value;
+		y[i] = rounds_sample(r, i, config)->value;
+	}
+	ratio = ratio_of(x, y, n, r->metric->lower);
+	free(x);
+	free(y);
+	return ratio;
+}
+
+/* --- what it does --- */
+
+/* One run with a log, which also says how long a run takes. */
+static enum rounds_end run_logged(struct tune *t, const char *text,
+				  struct profile *profile)
+{
+	struct rounds *r = xcalloc(1, sizeof(*r));
+	enum rounds_end end;
+
+	open_rounds(t, r, &text, 1);
+	r->profiles = profile;
+	expect(t, 1);
+	end = rounds_warm_up(r, 1);
+	t->runs++;
+	t->reference = r->reference;
+	return end == ROUNDS_DONE ? end : stop(t, r, end);
+}
+
+static char *need_line(const struct tune *t)
+{
+	return xasprintf("a budget of %s is too small for a verdict: a run "
+			 "takes %s, and about %s are needed (--budget %.0fs)",
+			 units_time(t->budget_s * 1e9),
+			 units_time(run_s(t) * 1e9),
+			 units_time(t->needed_s * 1e9), ceil(t->needed_s));
+}
+
+/* A run of the program as it is: how long one takes. */
+static enum rounds_end run_once(struct tune *t)
+{
+	struct rounds *r = xcalloc(1, sizeof(*r));
+
+	open_rounds(t, r, (const char *[]){"bare"}, 1);
+	return one_round(t, r, 1, NULL);
+}
+
+/* Runs that a search among so many takes at least. */
+static double least_runs(size_t candidates)
+{
+	return (double)(LEAST_STAGE * (candidates + 1) +
+			LEAST_FRESH * (TUNE_WINNER + 1) + LOG_RUNS);
+}
+
+/* As many candidates as there is time for; false: too few. */
+static bool plan(struct tune *t)
+{
+	size_t count = t->list.count - 1;
+	double runs = fitting(t, left(t));
+
+	while (count > LEAST_TRIED && least_runs(count) > runs)
+		count--;
+	t->untried = t->list.count - 1 - count;
+	if (least_runs(count) > runs) {
+		t->needed_s = spent(t) +
+			      slack * run_s(t) * least_runs(t->list.count - 1);
+		say(t, need_line(t));
+		return false;
+	}
+	t->list.count -= t->untried;
+	expect(t, fmin(runs, least_runs(count)));
+	return true;
+}
+
+/* --- the search --- */
+
+struct search {
+	struct tune *tune;
+	struct rounds rounds;
+	bool *out;
+	char **failures;
+	struct ratio *ratios;
+	double until_s; /* of the budget */
+	size_t most;    /* rounds of the next stage */
+};
+
+static void take_ratios(struct search *s)
+{
+	struct tune *t = s->tune;
+
+	for (size_t i = 1; i < t->list.count; i++) {
+		struct tune_try *try = &t->tries[i];
+
+		if (!s->out[i])
+			try->rounds = s->rounds.done;
+		s->out[i] |= s->failures[i] != NULL;
+		try->failure = s->failures[i];
+		if (try->rounds > 0)
+			try->ratio = ratio_to(&s->rounds, 0, i, try->rounds);
+		s->ratios[i] = try->ratio;
+	}
+}
+
+static enum rounds_end run_stage(struct search *s, size_t rounds)
+{
+	struct tune *t = s->tune;
+	enum rounds_end end = ROUNDS_DONE;
+
+	for (; rounds > 0 && end == ROUNDS_DONE; rounds--)
+		end = one_round(t, &s->rounds, 1, s->failures);
+	take_ratios(s);
+	return end;
+}
+
+/* After one look: those that can only cost time. */
+static void drop_slow(struct search *s)
+{
+	for (size_t i = 1; i < s->tune->list.count; i++)
+		if (s->ratios[i].value < much_slower)
+			s->out[i] = true;
+}
+
+/* Each stage gets the same time, so that the fewer are left the more rounds
+ * they run.  0: there is no time for one. */
+static size_t stage_rounds(const struct search *s)
+{
+	size_t in = taking_part(&s->rounds);
+	double stages = ceil(log2((double)in)), runs;
+
+	runs = fitting(s->tune, s->until_s - spent(s->tune)) / stages;
+	if (runs * stages < (double)in)
+		return 0;
+	return (size_t)fmax(LEAST_STAGE,
+			    fmin((double)s->most, runs / (double)in));
+}
+
+static enum rounds_end run_stages(struct search *s)
+{
+	const struct search_list *list = &s->tune->list;
+	enum rounds_end end = run_stage(s, 1);
+	size_t rounds;
+
+	drop_slow(s);
+	while (end == ROUNDS_DONE && taking_part(&s->rounds) > 2) {
+		rounds = stage_rounds(s);
+		if (rounds == 0)
+			break;
+		end = run_stage(s, rounds);
+		s->most = s->most * 2 < MOST_STAGE ? s->most * 2 : MOST_STAGE;
+		if (search_is_hopeless(list, s->ratios, s->out))
+			break;
+		search_drop(list, s->ratios, taking_part(&s->rounds) / 2,
+			    s->out);
+	}
+	return end;
+}
+
+static void take_winner(struct search *s)
+{
+	struct tune *t = s->tune;
+
+	if (search_is_hopeless(&t->list, s->ratios, s->out))
+		return;
+	t->winner = search_best(&t->list, s->ratios, s->out);
+}
+
+static enum rounds_end search(struct tune *t)
+{
+	size_t count = t->list.count;
+	const char **texts = xcalloc(count, sizeof(*texts));
+	struct search *s = xcalloc(1, sizeof(*s));
+	enum rounds_end end;
+
+	for (size_t i = 0; i < count; i++)
+		texts[i] = t->list.items[i].text;
+	s->tune = t;
+	s->most = FIRST_STAGE;
+	open_rounds(t, &s->rounds, texts, count);
+	s->out = s->rounds.left_out;
+	s->failures = xcalloc(count, sizeof(*s->failures));
+	s->ratios = xcalloc(count, sizeof(*s->ratios));
+	s->until_s = spent(t) + search_part * left(t);
+	end = run_stages(s);
+	take_winner(s);
+	free(texts);
+	if (end == ROUNDS_FAILED)
+		return end; /* the rounds have the failure */
+	rounds_free(&s->rounds);
+	free(s->failures);
+	free(s->ratios);
+	free(s);
+	return end;
+}
+
+/* --- the best lock, with a place --- */
+
+static size_t best_of(const struct tune *t, enum search_kind kind)
+{
+	size_t best = 0;
+
+	for (size_t i = 1; i < t->list.count; i++)
+		if (t->list.items[i].kind == kind &&
+		    t->tries[i].failure == NULL &&
+		    (best == 0 ||
+		     t->tries[i].ratio.value > t->tries[best].ratio.value))
+			best = i;
+	return best;
+}
+
+/* What the search had no pair of; NULL: it had, or neither part is of use. */
+static char *new_pair(const struct tune *t)
+{
+	size_t lock = best_of(t, SEARCH_LOCK), place = best_of(t, SEARCH_PLACE);
+	const double harmful = 0.9;
+	char *pair;
+
+	if (lock == 0 || place == 0 || t->tries[lock].ratio.value < harmful ||
+	    t->tries[place].ratio.value < harmful)
+		return NULL;
+	pair = xasprintf("%s place=thread", t->list.items[lock].text);
+	for (size_t i = 1; i < t->list.count; i++)
+		if (t->list.items[i].kind == SEARCH_BOTH &&
+		    strncmp(t->list.items[i].text, t->list.items[lock].text,
+			    strcspn(t->list.items[lock].text, " ")) == 0) {
+			free(pair);
+			return NULL;
+		}
+	return pair;
+}
+
+static void add_try(struct tune *t, char *text, const struct rounds *r,
+		    char *failure)
+{
+	size_t at = t->list.count;
+
+	search_add(&t->list, SEARCH_BOTH, t->list.items[t->winner].effort + 2,
+		   text);
+	t->tries = xrealloc(t->tries, t->list.count * sizeof(*t->tries));
+	t->tries[at] = (struct tune_try){
+		.rounds = r->done,
+		.failure = failure,
+	};
+	if (r->done > 0)
+		t->tries[at].ratio = ratio_to(r, 0, 2, r->done);
+}
+
+static enum rounds_end combine(struct tune *t)
+{
+	char *pair = t->winner != 0 ? new_pair(t) : NULL, *failures[3] = {0};
+	double runs = fitting(t, combine_part * left(t));
+	size_t rounds = (size_t)fmin(MOST_STAGE / 2, runs / 3);
+	enum rounds_end end = ROUNDS_DONE;
+	struct rounds r;
+
+	if (pair == NULL || rounds < LEAST_STAGE ||
+	    fitting(t, left(t)) < 3 * (double)rounds + least_runs(0))
+		return ROUNDS_DONE;
+	open_rounds(
+		t, &r,
+		(const char *[]){"bare", t->list.items[t->winner].text, pair},
+		3);
+	for (; rounds > 0 && end == ROUNDS_DONE; rounds--)
+		end = one_round(t, &r, 1, failures);
+	add_try(t, pair, &r, failures[2]);
+	if (r.done > 0 && failures[2] == NULL &&
+	    t->tries[t->list.count - 1].ratio.value >
+		    better * ratio_to(&r, 0, 1, r.done).value)
+		t->winner = t->list.count - 1;
+	rounds_free(&r);
+	return end;
+}
+
+/* --- fresh rounds --- */
+
+static void find_simpler(struct tune *t)
+{
+	struct ratio *ratios = xcalloc(t->list.count, sizeof(*ratios));
+	bool *failed = xcalloc(t->list.count, sizeof(*failed));
+
+	for (size_t i = 1; i < t->list.count; i++) {
+		ratios[i] = t->tries[i].ratio;
+		failed[i] = t->tries[i].failure != NULL;
+	}
+	t->simpler = search_simpler(&t->list, ratios, failed, t->winner);
+	free(ratios);
+	free(failed);
+}
+
+static enum rounds_end run_fresh(struct tune *t, const char *const *texts,
+				 size_t count, size_t rounds)
+{
+	char *failures[TUNE_ROWS] = {0};
+	enum rounds_end end = ROUNDS_DONE;
+
+	open_rounds(t, &t->fresh, texts, count);
+	for (size_t i = 0; i < rounds && end == ROUNDS_DONE; i++) {
+		expect(t, (double)((rounds - i) * count));
+		end = one_round(t, &t->fresh, TUNE_WINNER, failures);
+	}
+	for (size_t i = TUNE_WINNER; i < count; i++)
+		if (failures[i] != NULL)
+			t->tries[i == TUNE_WINNER ? t->winner : t->simpler]
+				.failure = failures[i];
+	if (t->fresh.done == 0 || end == ROUNDS_FAILED)
+		return end;
+	t->confirmed = end == ROUNDS_DONE;
+	t->comparison = comparison_new(&t->fresh, rounds);
+	for (size_t i = 0; i < count; i++)
+		t->to_none[i] =
+			ratio_to(&t->fresh, TUNE_NONE, i, t->fresh.done);
+	return end;
+}
+
+/* As many as there is time for; 0: too few. */
+static size_t fresh_rounds(struct tune *t, size_t count)
+{
+	double each = (double)count * run_s(t), rest;
+	size_t rounds;
+
+	rest = fmax(0, left(t) - LOG_RUNS * run_s(t));
+	rounds = (size_t)fmin(MOST_FRESH, rest / each);
+	if (rounds >= LEAST_FRESH)
+		return rounds;
+	if (spent(t) + LEAST_FRESH * each <= slack * t->budget_s)
+		return LEAST_FRESH;
+	return rounds >= FEW_FRESH ? rounds : 0;
+}
+
+static enum rounds_end confirm(struct tune *t)
+{
+	const char *texts[TUNE_ROWS] = {"bare", "lock=none"};
+	size_t count = TUNE_WINNER + 1, rounds;
+
+	find_simpler(t);
+	texts[TUNE_WINNER] = t->list.items[t->winner].text;
+	if (t->simpler != t->winner) {
+		texts[TUNE_SIMPLER] = t->list.items[t->simpler].text;
+		count++;
+	}
+	rounds = fresh_rounds(t, count);
+	if (rounds == 0 && count > TUNE_SIMPLER)
+		rounds = fresh_rounds(t, --count);
+	if (rounds == 0) {
+		t->needed_s = spent(t) +
+			      slack * run_s(t) * (double)count * LEAST_FRESH;
+		say(t, need_line(t));
+		return ROUNDS_DONE;
+	}
+	return run_fresh(t, texts, count, rounds);
+}
+
+/* --- what to take --- */
+
+const struct search_candidate *tune_candidate(const struct tune *t, size_t row)
+{
+	switch (row) {
+	case TUNE_NONE:
+		return NULL;
+	case TUNE_WINNER:
+		return &t->list.items[t->winner];
+	case TUNE_SIMPLER:
+		return &t->list.items[t->simpler];
+	default:
+		return &t->list.items[0];
+	}
+}
+
+const struct config *tune_config(const struct tune *t)
+{
+	return &t->fresh.configs[t->chosen];
+}
+
+/* Better than the program as it is, and by more than having the library. */
+static bool holds(const struct tune *t, size_t row)
+{
+	if (row >= t->comparison->count || t->fresh.left_out[row] ||
+	    t->comparison->rows[row].verdict != RATIO_FASTER)
+		return false;
+	return tune_candidate(t, row)->kind == SEARCH_CPUS ||
+	       ratio_judge(&t->to_none[row]) == RATIO_FASTER;
+}
+
+static double value(const struct tune *t, size_t row)
+{
+	return t->comparison->rows[row].ratio.value;
+}
+
+static void choose(struct tune *t)
+{
+	const double same = 0.98;
+	bool winner = holds(t, TUNE_WINNER), simpler = holds(t, TUNE_SIMPLER);
+
+	if (simpler &&
+	    (!winner || value(t, TUNE_SIMPLER) >= same * value(t, TUNE_WINNER)))
+		t->chosen = TUNE_SIMPLER;
+	else if (winner)
+		t->chosen = TUNE_WINNER;
+}
+
+static char *tell_chosen(const struct tune *t)
+{
+	switch (tune_candidate(t, t->chosen)->kind) {
+	case SEARCH_CPUS:
+		return xstrdup("fewer CPUs are the answer: the cost is that "
+			       "of keeping several CPUs in step (TLB "
+			       "shoot-downs, shared lines), and a lock does "
+			       "no more against it");
+	case SEARCH_PLACE:
+		return xstrdup("mappings of different threads lay side by "
+			       "side, and apart they disturb each other less");
+	case SEARCH_BOTH:
+		return xstrdup("a lock and places apart together do more than "
+			       "either alone");
+	default:
+		return xstrdup("threads that wait at the gate cost less than "
+			       "threads that wait in the kernel");
+	}
+}
+
+static char *tell_unconfirmed(const struct tune *t)
+{
+	const struct comparison_row *row = &t->comparison->rows[TUNE_WINNER];
+	const char *failure = t->tries[t->winner].failure;
+
+	if (failure != NULL)
+		return xasprintf("%s was the best of the search, and failed "
+				 "in a fresh round: %s",
+				 row->config, failure);
+	if (row->verdict == RATIO_FASTER)
+		return xasprintf("%s is faster than the program as it is, but "
+				 "no faster than the library without a lock",
+				 row->config);
+	return xasprintf(
+		"%s was the best of the search, but fresh rounds do "
+		"not confirm it: %.3f [%.3f, %.3f]%s",
+		row->config, row->ratio.value, row->ratio.low, row->ratio.high,
+		row->more_rounds != 0 ? ", which settles nothing" : "");
+}
+
+static void judge(struct tune *t)
+{
+	if (t->comparison == NULL)
+		return;
+	if (t->comparison->count > TUNE_WINNER) {
+		choose(t);
+		say(t, t->chosen != 0 ? tell_chosen(t) : tell_unconfirmed(t));
+	}
+}
+
+/* What it costs in the worst wait. */
+static enum rounds_end look_at_waits(struct tune *t)
+{
+	if (t->chosen == 0 || tune_candidate(t, t->chosen)->kind == SEARCH_CPUS)
+		return ROUNDS_DONE;
+	return run_logged(t, tune_config(t)->text, &t->waits);
+}
+
+/* --- all of it --- */
+
+/* Nothing to look for; how noisy it is, and what the library costs. */
+static enum rounds_end quick_look(struct tune *t)
+{
+	double fit = fitting(t, left(t)) / 2;
+
+	return run_fresh(t, (const char *[]){"bare", "lock=none"}, 2,
+			 (size_t)fmax(1, fmin(QUICK, fit)));
+}
+
+static enum rounds_end look_and_confirm(struct tune *t)
+{
+	enum rounds_end end;
+
+	t->tries = xcalloc(t->list.count, sizeof(*t->tries));
+	end = search(t);
+	if (end == ROUNDS_DONE)
+		end = combine(t);
+	if (end != ROUNDS_DONE)
+		return end;
+	if (t->winner == 0) {
+		say(t, xasprintf("none of the %zu settings that were tried is "
+				 "better than the program as it is",
+				 t->list.count - 1));
+		return ROUNDS_DONE;
+	}
+	end = confirm(t);
+	judge(t);
+	return end == ROUNDS_DONE ? look_at_waits(t) : end;
+}
+
+static unsigned cpus_here(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0
+		       ? (unsigned)CPU_COUNT(&set)
+		       : 1;
+}
+
+static enum rounds_end run_all(struct tune *t)
+{
+	char why[SEARCH_LINE];
+	enum rounds_end end;
+
+	/* Nothing that hangs shall eat the budget. */
+	t->target->measure.longest_s = t->budget_s;
+	end = run_logged(t, "lock=none", &t->profile);
+	if (end != ROUNDS_DONE)
+		return end;
+	t->target->measure.longest_s = 1 + 6 * t->profile.wall_s;
+	end = run_once(t);
+	if (end != ROUNDS_DONE)
+		return end;
+	if (!search_is_worth(&t->profile, why)) {
+		say(t, xstrdup(why));
+		return quick_look(t);
+	}
+	t->list = search_candidates(&t->profile, cpus_here());
+	return plan(t) ? look_and_confirm(t) : ROUNDS_DONE;
+}
+
+enum rounds_end tune_run(struct tune *t)
+{
+	enum rounds_end end;
+
+	t->started_s = now_s();
+	progress_begin(&t->progress, 1);
+	end = run_all(t);
+	progress_end(&t->progress);
+	t->spent_s = spent(t);
+	return end;
+}
