@@ -21,8 +21,8 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source merge
 	log_dir image samples demangle images symbols frames unwind sites \
 	chains unresolved rows kinds crowd habits digest verdict window study \
 	worst \
-	report report_sites report_worst report_json report_text \
-	report_diff export export_chrome \
+	report report_notes report_sites report_worst report_json report_text \
+	report_diff embed html chart flame report_html export export_chrome \
 	export_prometheus stats sampler rundir launch rewrite \
 	preflight probe_calls probe metric config server measure machine \
 	profile progress rounds target comparison comparison_json \
@@ -114,6 +114,9 @@ $(BUILD)/shim/%.o: shim/%.c Makefile
 $(BUILD)/tools/shim-%.o: shim/%.c Makefile
 	@echo "  CC    $< (tools)"; mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# Which the assembler reads.
+$(BUILD)/tools/embed.o: $(wildcard tools/html/*)
 
 $(BUILD)/tools/unresolved.o: override CPPFLAGS += \
 	-DRESOLVE_MISSING='"$(subst $(eval) , and ,$(RESOLVE_MISSING))"'

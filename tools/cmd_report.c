@@ -11,20 +11,20 @@
 #include "text.h"
 #include "units.h"
 
-/* A value that an option takes.  Without `write` (of a format) it is known and
- * refused until it is built. */
+/* A format. */
 struct view {
 	const char *name;
+	uint64_t worst; /* so many calls, if nobody says otherwise */
 	void (*write)(const struct report *report, FILE *out);
 	/* Of two; NULL: it cannot. */
 	void (*diff)(const struct report *a, const struct report *b, FILE *out);
 };
 
 static const struct view formats[] = {
-	{"text", report_text, report_diff_text},
-	{"json", report_json, report_diff_json},
-	{"html", NULL, NULL},
-	{NULL, NULL, NULL},
+	{"text", 0, report_text, report_diff_text},
+	{"json", 0, report_json, report_diff_json},
+	{"html", 10, report_html, NULL},
+	{NULL, 0, NULL, NULL},
 };
 
 /* A time after the start, or before the end. */
@@ -76,9 +76,7 @@ static const struct view *find_format(const char *name)
 			break;
 	if (!f->name)
 		die(EXIT_USAGE,
-		    "report: --format %s: accepted are text and json", name);
-	if (!f->write)
-		die(EXIT_USAGE, "report: --format %s: not in this version",
+		    "report: --format %s: accepted are text, json and html",
 		    name);
 	return f;
 }
@@ -159,6 +157,8 @@ static struct request parse(int argc, char **argv)
 	while ((option = opts_next(argc, argv, ":o:", longs)) != -1)
 		take_option(&r, option);
 	r.directory = output_directory(argc, argv);
+	if (r.worst == 0)
+		r.worst = r.format->worst;
 	return r;
 }
 
@@ -390,7 +390,7 @@ const struct command cmd_report = {
 	.synopsis = "report [DIR] [--by call|site|thread|size|library] "
 		    "[--process NAME] [--since T] [--until T] [--worst N] "
 		    "[--diff DIR2] "
-		    "[--format text|json] [-o FILE]",
+		    "[--format text|json|html] [-o FILE]",
 	.help = "Reads the logs in DIR (default " OUTPUT_DIRECTORY "), worst "
 		"process and worst call first.\n"
 		"DIR may be in use: the figures are those of the moment.\n"
@@ -404,6 +404,9 @@ const struct command cmd_report = {
 		"the pattern NAME\n"
 		"                      (* and ?), or whose number it is\n"
 		"  --format text|json  for people (default), or for programs\n"
+		"  --format html       one file for a browser, with charts: it "
+		"needs nothing else and\n"
+		"                      no network\n"
 		"  -o FILE             write to FILE, not to standard output\n"
 		"\n"
 		"Exit status: 0; 1 when a log could not be read (the others "

@@ -39,20 +39,6 @@ static struct program *program_of(struct programs *programs, const char *name)
 	return &programs->program[programs->count++];
 }
 
-static void add_op(struct log_op *into, const struct log_op *op)
-{
-	unsigned i;
-
-	into->count += op->count;
-	into->errors += op->errors;
-	into->bytes += op->bytes;
-	into->gated += op->gated;
-	for (i = 0; i < BYPASS_COUNT; i++)
-		into->bypassed[i] += op->bypassed[i];
-	hist_add(&into->wait, &op->wait);
-	hist_add(&into->kernel, &op->kernel);
-}
-
 static void add_process(struct program *image, const struct log_process *p)
 {
 	unsigned i;
@@ -66,7 +52,7 @@ static void add_process(struct program *image, const struct log_process *p)
 	image->unrecorded += p->unrecorded;
 	image->thread_ns += (double)p->thread_ns;
 	for (i = 0; i < OP_COUNT; i++)
-		add_op(&image->op[i], &p->op[i]);
+		log_op_add(&image->op[i], &p->op[i]);
 	hist_add(&image->wake, &p->wake);
 }
 
@@ -75,10 +61,8 @@ static void drop_programs(struct programs *programs)
 	size_t i, k;
 
 	for (i = 0; i < programs->count; i++) {
-		for (k = 0; k < OP_COUNT; k++) {
-			hist_drop(&programs->program[i].op[k].wait);
-			hist_drop(&programs->program[i].op[k].kernel);
-		}
+		for (k = 0; k < OP_COUNT; k++)
+			log_op_drop(&programs->program[i].op[k]);
 		hist_drop(&programs->program[i].wake);
 	}
 	free(programs->program);

@@ -577,10 +577,8 @@ void log_close(struct log *log)
 	struct log_process *p = &log->process;
 	unsigned i;
 
-	for (i = 0; i < OP_COUNT; i++) {
-		hist_drop(&p->op[i].wait);
-		hist_drop(&p->op[i].kernel);
-	}
+	for (i = 0; i < OP_COUNT; i++)
+		log_op_drop(&p->op[i]);
 	hist_drop(&p->wake);
 	free(log->path);
 	free(log);
@@ -688,6 +686,26 @@ bool log_process_runs(const struct log_process *p)
 	return !p->exited && started != 0 && p->started_unix_ns > booted &&
 	       booted + started < p->started_unix_ns + slack &&
 	       executes(p->pid, p->exe);
+}
+
+void log_op_add(struct log_op *into, const struct log_op *from)
+{
+	unsigned i;
+
+	into->count += from->count;
+	into->errors += from->errors;
+	into->bytes += from->bytes;
+	into->gated += from->gated;
+	for (i = 0; i < BYPASS_COUNT; i++)
+		into->bypassed[i] += from->bypassed[i];
+	hist_add(&into->wait, &from->wait);
+	hist_add(&into->kernel, &from->kernel);
+}
+
+void log_op_drop(struct log_op *op)
+{
+	hist_drop(&op->wait);
+	hist_drop(&op->kernel);
 }
 
 const char *log_bypass_name(unsigned reason)

@@ -113,6 +113,10 @@ uint64_t log_time_ns(const struct log *log, uint64_t ticks);
 int log_read_header(struct source *source, struct record_header *h);
 /* Has it room for single events? */
 bool log_has_rings(const struct log *log);
+/* Adds one op's figures to another's, all zero at first; gives back what it
+ * took. */
+void log_op_add(struct log_op *into, const struct log_op *from);
+void log_op_drop(struct log_op *op);
 
 /* "reentry", "timeout", "long". */
 const char *log_bypass_name(unsigned reason);

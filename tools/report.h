@@ -53,5 +53,7 @@ const struct study *report_verdict(const struct report *report);
 
 void report_text(const struct report *report, FILE *out);
 void report_json(const struct report *report, FILE *out);
+/* pre: the report has studies. */
+void report_html(const struct report *report, FILE *out);
 
 #endif

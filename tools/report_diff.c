@@ -36,20 +36,6 @@ struct places {
 
 /* --- sums --- */
 
-static void add_op(struct log_op *into, const struct log_op *op)
-{
-	unsigned i;
-
-	into->count += op->count;
-	into->errors += op->errors;
-	into->bytes += op->bytes;
-	into->gated += op->gated;
-	for (i = 0; i < BYPASS_COUNT; i++)
-		into->bypassed[i] += op->bypassed[i];
-	hist_add(&into->wait, &op->wait);
-	hist_add(&into->kernel, &op->kernel);
-}
-
 /* Of the run, or from the first process's start to the last one's end. */
 static double seconds_of(const struct report *report)
 {
@@ -80,7 +66,7 @@ static struct side side_of(const struct report *report)
 		s.threads += report->processes[i]->threads;
 		s.thread_ns += (double)report->processes[i]->thread_ns;
 		for (k = 0; k < OP_COUNT; k++)
-			add_op(&s.op[k], &report->processes[i]->op[k]);
+			log_op_add(&s.op[k], &report->processes[i]->op[k]);
 	}
 	return s;
 }
@@ -89,10 +75,8 @@ static void side_drop(struct side *s)
 {
 	size_t k;
 
-	for (k = 0; k < OP_COUNT; k++) {
-		hist_drop(&s->op[k].wait);
-		hist_drop(&s->op[k].kernel);
-	}
+	for (k = 0; k < OP_COUNT; k++)
+		log_op_drop(&s->op[k]);
 }
 
 static double per_second(const struct side *s, double value)

@@ -6,6 +6,7 @@
 
 #include "die.h"
 #include "output.h"
+#include "report_notes.h"
 #include "report_sites.h"
 #include "report_worst.h"
 #include "table.h"
@@ -327,20 +328,6 @@ static void add_row(struct table *t, struct shape shape, const char *name,
 		   lived > 0 ? units_percent(report_op_cost(op) / lived) : "-");
 }
 
-static void add_op(struct log_op *into, const struct log_op *op)
-{
-	unsigned i;
-
-	into->count += op->count;
-	into->errors += op->errors;
-	into->bytes += op->bytes;
-	into->gated += op->gated;
-	for (i = 0; i < BYPASS_COUNT; i++)
-		into->bypassed[i] += op->bypassed[i];
-	hist_add(&into->wait, &op->wait);
-	hist_add(&into->kernel, &op->kernel);
-}
-
 static void add_sum_row(struct table *t, struct shape shape,
 			const struct log_process *p)
 {
@@ -348,10 +335,9 @@ static void add_sum_row(struct table *t, struct shape shape,
 	unsigned i;
 
 	for (i = 0; i < OP_COUNT; i++)
-		add_op(&all, &p->op[i]);
+		log_op_add(&all, &p->op[i]);
 	add_row(t, shape, "all", &all, p);
-	hist_drop(&all.wait);
-	hist_drop(&all.kernel);
+	log_op_drop(&all);
 }
 
 static int by_op_cost(const void *a, const void *b)
@@ -382,126 +368,6 @@ static void print_table(const struct log_process *p, FILE *out)
 		fputs("  columns were left out for their width; --format json "
 		      "has all\n",
 		      out);
-}
-
-/* --- one process: what limits the figures --- */
-
-static void note_wake(const struct log_process *p, FILE *out)
-{
-	if (p->wake.count == 0)
-		return;
-	fprintf(out,
-		"  %s waits slept; from wake-up to running again: p50 %s, p99 "
-		"%s, max %s\n",
-		units_count(p->wake.count),
-		units_time(hist_percentile(&p->wake, 0.5)),
-		units_time(hist_percentile(&p->wake, 0.99)),
-		units_time(p->wake.max_ns));
-}
-
-static void note_events(const struct log_process *p, FILE *out)
-{
-	if (p->events_overwritten > 0)
-		fprintf(out,
-			"  events: the newest %s are kept, %s older ones were "
-			"overwritten (--log-size)\n",
-			units_count(p->events_kept),
-			units_count(p->events_overwritten));
-	if (p->events_lost > 0)
-		fprintf(out,
-			"  events: there was no room for %s (--log-size, "
-			"--log-total)\n",
-			units_count(p->events_lost));
-}
-
-static void note_bypassed(const struct log_process *p, FILE *out)
-{
-	const char *between = "  went without the lock:";
-	uint64_t bypassed;
-	unsigned reason, i;
-
-	for (reason = 0; reason < BYPASS_COUNT; reason++) {
-		bypassed = 0;
-		for (i = 0; i < OP_COUNT; i++)
-			bypassed += p->op[i].bypassed[reason];
-		if (bypassed == 0)
-			continue;
-		fprintf(out, "%s %s %s", between, units_count(bypassed),
-			log_bypass_name(reason));
-		between = ",";
-	}
-	if (*between == ',')
-		fputc('\n', out);
-}
-
-static void note_gate(const struct log_process *p, FILE *out)
-{
-	char max_wait[64];
-
-	if (p->opened == 0)
-		return;
-	log_setting(p->settings, "max_wait", max_wait, sizeof(max_wait));
-	fprintf(out,
-		"  the gate opened %s times: a wait reached max_wait%s%s, and "
-		"calls passed unlocked for a while\n",
-		units_count(p->opened), *max_wait ? "=" : "", max_wait);
-}
-
-/* What goes unseen when a layer is not hooked. */
-static const char *layer_calls(const char *layer)
-{
-	static const struct {
-		const char *layer, *calls;
-	} names[] = {
-		{"libc", "libc's own calls (malloc, thread stacks)"},
-		{"ld.so", "the loader's own calls (dlopen)"},
-		{"syscall", "calls by syscall()"},
-		{"inline", "system calls in the program's own code"},
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(layer, names[i].layer))
-			return names[i].calls;
-	return layer;
-}
-
-/* `hooks` has a line "layer=outcome" for each layer. */
-static void note_hooks(const struct log_process *p, FILE *out)
-{
-	char hooks[sizeof(p->hooks)], *line, *outcome, *rest = hooks;
-	const char *gap;
-
-	memcpy(hooks, p->hooks, sizeof(hooks));
-	while ((line = strsep(&rest, "\n"))) {
-		outcome = strchr(line, '=');
-		gap = outcome ? log_gap(outcome + 1) : NULL;
-		if (!gap)
-			continue;
-		*outcome = '\0';
-		fprintf(out, "  %s: %s: %s\n",
-			log_gap_is_partial(gap) ? "not all seen" : "not seen",
-			layer_calls(line), gap);
-	}
-}
-
-static void print_notes(const struct log_process *p, FILE *out)
-{
-	note_wake(p, out);
-	note_bypassed(p, out);
-	note_gate(p, out);
-	note_events(p, out);
-	if (*p->limits)
-		fprintf(out, "  limited: %s\n", p->limits);
-	if (p->second_libc > 0)
-		fprintf(out, "  not seen: the calls of a second copy of libc, "
-			     "which the program opened (dlmopen)\n");
-	if (p->unrecorded > 0)
-		fprintf(out,
-			"  incomplete: %s calls found no room in the log\n",
-			units_count(p->unrecorded));
-	if (p->clamped > 0)
-		fprintf(out, "  %s times were negative and count as 0\n",
-			units_count(p->clamped));
 }
 
 /* --- one process --- */
@@ -564,7 +430,7 @@ static void print_process(const struct report *report,
 		print_table(p, out);
 	if (report_calls(p) > 0)
 		report_sites_text(report, p, out);
-	print_notes(p, out);
+	report_notes(p, out);
 }
 
 /* --- all --- */
@@ -635,7 +501,7 @@ static void print_worst(const struct report *report,
 		/* Mostly the same for all, so it is said once. */
 		if (i + 1 == count ||
 		    strcmp(worst[i]->hooks, worst[i + 1]->hooks) != 0)
-			note_hooks(worst[i], out);
+			report_gaps(worst[i], out);
 	}
 	if (count > 0)
 		print_legend(worst, count, out);

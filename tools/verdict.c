@@ -525,6 +525,17 @@ static void find_work(struct verdict *v, const struct sums *s)
 		  say("the calls' own work in the kernel: %s", time_of(s, ns)));
 }
 
+/* Something must be said, if it is that there is little to say. */
+static void find_little(struct verdict *v, const struct sums *s)
+{
+	if (v->causes > 0 || s->cost <= 0)
+		return;
+	add_cause(v, CAUSE_WORK, s->cost,
+		  say("all %s calls together took %s; none of what this "
+		      "verdict knows stands out in them",
+		      count_text(s->calls), time_of(s, s->cost)));
+}
+
 static int by_ns(const void *a, const void *b)
 {
 	double x = ((const struct verdict_item *)a)->ns;
@@ -548,6 +559,7 @@ static void find_causes(struct verdict *v, const struct sums *s)
 	find_cpus(v, s);
 	find_stalls(v, s);
 	find_work(v, s);
+	find_little(v, s);
 	if (v->causes > 0)
 		qsort(v->cause, v->causes, sizeof(*v->cause), by_ns);
 }

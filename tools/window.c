@@ -117,9 +117,7 @@ void window_process_free(struct log_process *p)
 {
 	unsigned i;
 
-	for (i = 0; i < OP_COUNT; i++) {
-		hist_drop(&p->op[i].wait);
-		hist_drop(&p->op[i].kernel);
-	}
+	for (i = 0; i < OP_COUNT; i++)
+		log_op_drop(&p->op[i]);
 	free(p);
 }

@@ -1,0 +1,947 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "chart.h"
+#include "die.h"
+#include "embed.h"
+#include "flame.h"
+#include "html.h"
+#include "report_notes.h"
+#include "report_sites.h"
+#include "units.h"
+
+enum {
+	SITES = 200,       /* of a process */
+	STACKS = 3,        /* of a site */
+	FRAMES = 32,       /* of a stack */
+	THREADS = 50,      /* of a name */
+	OTHERS = 4,        /* of a worst call */
+	PROCESSES = 200,   /* whose figures are shown */
+	SETTINGS_SHOWN = 8 /* processes whose settings are shown */
+};
+
+/* --- pieces --- */
+
+static void begin_section(FILE *out, const char *id, const char *title)
+{
+	fprintf(out, "<section aria-labelledby=%s><h2 id=%s>", id, id);
+	html_text(out, title);
+	fputs("</h2>\n", out);
+}
+
+static void end_section(FILE *out)
+{
+	fputs("</section>\n", out);
+}
+
+static void begin_table(FILE *out, const char *class, const char *caption)
+{
+	fprintf(out,
+		"<div class=scroll tabindex=0 role=region aria-label=\"%s\">"
+		"<table class=%s><caption>%s</caption><thead><tr>",
+		caption, class, caption);
+}
+
+static void end_head(FILE *out)
+{
+	fputs("</tr></thead><tbody>\n", out);
+}
+
+static void end_table(FILE *out)
+{
+	fputs("</tbody></table></div>\n", out);
+}
+
+/* Of numbers. */
+static void put_heads(FILE *out, const char *const *titles)
+{
+	size_t i;
+
+	for (i = 0; titles[i]; i++)
+		html_head(out, titles[i], 0);
+}
+
+static void put_time(FILE *out, double ns)
+{
+	html_cell(out, units_time(ns), ns);
+}
+
+static void put_count(FILE *out, double count)
+{
+	html_cell(out, units_count((uint64_t)fmin(count + 0.5, 1e18)), count);
+}
+
+static void put_bytes(FILE *out, double bytes)
+{
+	html_cell(out, units_bytes(bytes), bytes);
+}
+
+static void put_share(FILE *out, double part, double whole)
+{
+	html_cell(out, whole > 0 ? units_percent(part / whole) : "-",
+		  whole > 0 ? part / whole * 1e6 : 0);
+}
+
+/* --- top --- */
+
+static const char *title_of(const struct report *report)
+{
+	if (report->dir->has_info && *report->dir->info.command)
+		return report->dir->info.command;
+	return report->count > 0 ? report->processes[0]->image
+				 : report->dir->path;
+}
+
+static void put_top(const struct report *report, FILE *out)
+{
+	fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
+	      "<meta name=viewport content=\"width=device-width\">"
+	      "<title>mmgate: ",
+	      out);
+	html_text(out, title_of(report));
+	fprintf(out,
+		"</title><style>\n%s</style></head>\n<body>"
+		"<a class=skip href=\"#verdict\">To the verdict</a>"
+		"<header><h1>",
+		embed_style);
+	html_text(out, title_of(report));
+	fputs("</h1>\n", out);
+}
+
+static void put_run(const struct report *report, FILE *out)
+{
+	const struct record_dir *info = &report->dir->info;
+
+	if (!report->dir->has_info || info->finished != 1)
+		return;
+	fputs("<p class=soft>", out);
+	if (WIFSIGNALED(info->status))
+		fprintf(out, "Ended by signal %d", WTERMSIG(info->status));
+	else
+		fprintf(out, "Exit status %d", WEXITSTATUS(info->status));
+	fprintf(out,
+		"; %s wall, %s user and %s system time; %s voluntary and %s "
+		"involuntary context switches; %s minor and %s major page "
+		"faults; peak memory %s</p>\n",
+		units_time((double)info->wall_ns),
+		units_time((double)info->user_ns),
+		units_time((double)info->system_ns),
+		units_count(info->voluntary_switches),
+		units_count(info->involuntary_switches),
+		units_count(info->minor_faults),
+		units_count(info->major_faults),
+		units_bytes((double)info->peak_rss_bytes));
+}
+
+static void put_window(const struct report *report, FILE *out)
+{
+	const struct window *w = &report->window;
+	double origin = (double)report->origin_ns;
+
+	if (!report->windowed)
+		return;
+	fprintf(out, "<p>Only calls that began from %s",
+		units_time((double)w->since_ns - origin));
+	if (w->until_ns != UINT64_MAX)
+		fprintf(out, " to %s",
+			units_time((double)w->until_ns - origin));
+	fprintf(out, " after the start%s.</p>\n",
+		report->window_missing ? ", as far as they were not overwritten"
+				       : "");
+}
+
+static void put_nav(const struct report *report, FILE *out)
+{
+	const struct {
+		const char *id, *title;
+		bool there;
+	} parts[] = {
+		{"distribution", "How long calls took", true},
+		{"timeline", "Over time", true},
+		{"worst", "Worst calls", report->worst != NULL},
+		{"sites", "Sites", true},
+		{"graph", "Flame graph", true},
+		{"threads", "Threads", true},
+		{"processes", "Processes", report->count > 1},
+		{"settings", "Settings and coverage", true},
+	};
+	size_t i;
+
+	fputs("<nav aria-label=\"Parts of the report\"><ul>", out);
+	for (i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (parts[i].there)
+			fprintf(out, "<li><a href=\"#%s\">%s</a></li>",
+				parts[i].id, parts[i].title);
+	fputs("</ul></nav></header>\n<main>\n", out);
+}
+
+/* --- verdict --- */
+
+static void put_items(FILE *out, const char *list,
+		      const struct verdict_item *items, size_t count,
+		      bool saves)
+{
+	size_t i;
+
+	fprintf(out, "<%s>", list);
+	for (i = 0; i < count; i++) {
+		fputs("<li>", out);
+		html_text(out, items[i].text);
+		if (saves && items[i].ns > 0)
+			fprintf(out, " (may save up to %s)",
+				units_time(items[i].ns));
+		fputs("</li>\n", out);
+	}
+	fprintf(out, "</%s>\n", list);
+}
+
+static void put_verdict(const struct report *report, FILE *out)
+{
+	const struct study *s = report_verdict(report);
+
+	fprintf(out,
+		"<section class=\"verdict %s\" aria-labelledby=verdict>"
+		"<h2 id=verdict>Verdict",
+		s ? verdict_answer_name(s->verdict.answer) : "");
+	if (!s) {
+		fputs(": no process made a call</h2></section>\n", out);
+		return;
+	}
+	if (report->count > 1) {
+		fputs(" on ", out);
+		html_text(out, s->process->image);
+		fprintf(out, " (pid %u)", s->process->pid);
+	}
+	fputs(": ", out);
+	html_text(out, s->verdict.headline);
+	fputs("</h2>\n", out);
+	if (s->verdict.causes > 0)
+		put_items(out, "ul", s->verdict.cause, s->verdict.causes,
+			  false);
+	fputs("<h3>What to try, the most promising first</h3>\n", out);
+	put_items(out, "ol", s->verdict.remedy, s->verdict.remedies, true);
+	fputs("</section>\n", out);
+}
+
+/* --- distribution --- */
+
+/* Which columns have anything to say. */
+struct shape {
+	bool errors, gated;
+};
+
+static void put_op_row(FILE *out, const char *name, const struct log_op *op,
+		       struct shape shape, double thread_ns)
+{
+	static const double shares[] = {0.5, 0.9, 0.99, 0.999};
+	size_t i;
+
+	fputs("<tr>", out);
+	html_name_cell(out, name);
+	put_count(out, (double)op->count);
+	if (shape.errors)
+		put_count(out, (double)op->errors);
+	put_bytes(out, (double)op->bytes);
+	if (shape.gated) {
+		put_count(out, (double)op->gated);
+		put_time(out, op->wait.sum_ns);
+		put_time(out, hist_percentile(&op->wait, 0.99));
+		put_time(out, op->wait.max_ns);
+	}
+	put_time(out, op->kernel.sum_ns);
+	for (i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+		put_time(out, hist_percentile(&op->kernel, shares[i]));
+	put_time(out, op->kernel.max_ns);
+	put_share(out, report_op_cost(op), thread_ns);
+	fputs("</tr>\n", out);
+}
+
+static void put_op_heads(FILE *out, struct shape shape)
+{
+	static const char *const waits[] = {"gated", "waited", "wait p99",
+					    "wait max", NULL};
+	static const char *const times[] = {"in the kernel", "p50",   "p90",
+					    "p99",           "p99.9", "max",
+					    "share",         NULL};
+
+	html_head(out, "op", 1);
+	html_head(out, "calls", 0);
+	if (shape.errors)
+		html_head(out, "errors", 0);
+	html_head(out, "bytes", 0);
+	if (shape.gated)
+		put_heads(out, waits);
+	put_heads(out, times);
+}
+
+static void put_op_table(FILE *out, const struct log_op *ops, double thread_ns)
+{
+	struct shape shape = {false, false};
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++) {
+		shape.errors |= ops[i].errors > 0;
+		shape.gated |= ops[i].gated > 0;
+	}
+	begin_table(out, "sorts",
+		    "Calls by kind; the share is of the time that threads "
+		    "lived");
+	put_op_heads(out, shape);
+	end_head(out);
+	for (i = 0; i < OP_COUNT; i++)
+		if (ops[i].count > 0)
+			put_op_row(out, op_name(i), &ops[i], shape, thread_ns);
+	end_table(out);
+}
+
+static void put_distribution(const struct report *report, FILE *out)
+{
+	struct log_op ops[OP_COUNT] = {{0}};
+	double thread_ns = 0;
+	uint64_t calls = 0;
+	size_t i, k;
+
+	for (i = 0; i < report->count; i++) {
+		thread_ns += (double)report->processes[i]->thread_ns;
+		for (k = 0; k < OP_COUNT; k++)
+			log_op_add(&ops[k], &report->processes[i]->op[k]);
+	}
+	begin_section(out, "distribution", "How long calls took");
+	for (k = 0; k < OP_COUNT; k++)
+		calls += ops[k].count;
+	if (calls > 0) {
+		fputs("<p class=soft><span class=\"key kernel\"></span>in the "
+		      "kernel <span class=\"key wait\"></span>waiting at the "
+		      "gate. Both axes are logarithmic: a single call "
+		      "shows.</p>\n",
+		      out);
+		chart_latencies(ops, out);
+		put_op_table(out, ops, thread_ns);
+	} else {
+		fputs("<p>No calls.</p>\n", out);
+	}
+	end_section(out);
+	for (k = 0; k < OP_COUNT; k++)
+		log_op_drop(&ops[k]);
+}
+
+/* --- over time, the worst --- */
+
+static void put_timeline(const struct report *report, FILE *out)
+{
+	begin_section(out, "timeline", "Over time");
+	if (report->rows && report->rows->count > 0) {
+		fputs("<p class=soft>All processes together; at the left the "
+		      "highest value of each band. Triangles mark the worst "
+		      "calls.</p>\n",
+		      out);
+		chart_times(report, out);
+	} else {
+		fputs("<p>There are no figures over time: <code>mmgate "
+		      "run</code> writes them, the library alone does "
+		      "not.</p>\n",
+		      out);
+	}
+	end_section(out);
+}
+
+static void put_call(const struct log_event *e, FILE *out)
+{
+	fputs(op_name(e->raw.op), out);
+	if (e->raw.length > 0)
+		fprintf(out, " of %s", units_bytes((double)e->raw.length));
+	if (e->wait_ns > 0)
+		fprintf(out, ", waited %s", units_time((double)e->wait_ns));
+	fprintf(out, ", %s in the kernel", units_time((double)e->kernel_ns));
+}
+
+static void put_others(const struct report *report,
+		       const struct worst_call *call, const char *what,
+		       const struct worst_others *others, FILE *out)
+{
+	const struct log_event *e;
+	char *thread;
+	size_t i;
+
+	if (others->count == 0)
+		return;
+	fprintf(out, "<p>%s: %s call%s, %s at the same time</p><ul>", what,
+		units_count(others->count), others->count == 1 ? "" : "s",
+		units_time(others->overlap_ns));
+	for (i = 0; i < others->kept && i < OTHERS; i++) {
+		e = &others->list[i].event;
+		thread = report_thread(report, call->process->pid, e->raw.tid);
+		fputs("<li>thread ", out);
+		html_text(out, thread);
+		fputs(": ", out);
+		put_call(e, out);
+		fputs("</li>", out);
+		free(thread);
+	}
+	fputs("</ul>\n", out);
+}
+
+static void put_stack(const struct sites_stack *stack, FILE *out)
+{
+	char *name;
+	size_t i;
+
+	fputs("<ol class=stack>", out);
+	for (i = 0; i < stack->count && i < FRAMES; i++) {
+		name = frames_name(stack->frames[i]);
+		fputs("<li>", out);
+		html_text(out, name);
+		fputs("</li>", out);
+		free(name);
+	}
+	if (stack->count > FRAMES || stack->cut)
+		fputs("<li>&hellip;</li>", out);
+	fputs("</ol>\n", out);
+}
+
+static void put_worst_place(const struct worst_call *call, struct sites *sites,
+			    FILE *out)
+{
+	const struct log_event *e = &call->event;
+	const struct sites_stack *stack =
+		e->raw.stack ? sites_stack_of(sites, e) : NULL;
+	char *name;
+
+	if (stack) {
+		put_stack(stack, out);
+		return;
+	}
+	name = study_name(sites, e->raw.op, e->raw.caller, e->time_ns);
+	fputs("<p>from ", out);
+	html_text(out, name);
+	fputs("</p>\n", out);
+	free(name);
+}
+
+static void put_worst_call(const struct report *report, size_t number,
+			   const struct worst_call *call, FILE *out)
+{
+	const struct log_event *e = &call->event;
+	struct sites *sites = report_sites_get(report, call->process);
+	char *thread = report_thread(report, call->process->pid, e->raw.tid);
+
+	fprintf(out, "<li id=worst-%zu><details><summary>%s after the start: ",
+		number,
+		units_time((double)e->time_ns - (double)report->origin_ns));
+	put_call(e, out);
+	fputs("; thread ", out);
+	html_text(out, thread);
+	fputs(" of ", out);
+	html_text(out, call->process->image);
+	fputs("</summary>\n", out);
+	put_worst_place(call, sites, out);
+	put_others(report, call, "In the kernel before it", &call->before, out);
+	put_others(report, call, "Behind it meanwhile", &call->after, out);
+	if (call->before.count + call->after.count == 0)
+		fputs("<p>No other thread's call was there meanwhile.</p>\n",
+		      out);
+	fputs("</details></li>\n", out);
+	free(thread);
+	report_sites_put(report, sites);
+}
+
+static void put_worst(const struct report *report, FILE *out)
+{
+	size_t i;
+
+	if (!report->worst)
+		return;
+	begin_section(out, "worst", "Worst calls");
+	if (report->worst->count == 0)
+		fputs("<p>No single calls are in the logs (--events).</p>\n",
+		      out);
+	fputs("<ol>", out);
+	for (i = 0; i < report->worst->count; i++)
+		put_worst_call(report, i + 1, &report->worst->call[i], out);
+	fputs("</ol>\n", out);
+	end_section(out);
+}
+
+/* --- sites --- */
+
+static void put_site_stacks(const struct sites *s, size_t site, FILE *out)
+{
+	size_t shown = 0, i;
+
+	for (i = 0; i < s->stack_count && shown < STACKS; i++) {
+		if (s->stacks[i].site != site)
+			continue;
+		fprintf(out, "<p>%s samples, %s:</p>",
+			units_count(s->stacks[i].samples),
+			units_time(s->stacks[i].wait_ns +
+				   s->stacks[i].kernel_ns));
+		put_stack(&s->stacks[i], out);
+		shown++;
+	}
+}
+
+static void put_site_name(const struct sites *s, size_t site, FILE *out)
+{
+	const struct sites_row *row = &s->list[site];
+
+	fputs("<td class=name><details><summary>", out);
+	html_text(out, row->name);
+	if (row->via) {
+		fputs(" via ", out);
+		html_text(out, row->via);
+	}
+	fputs("</summary>", out);
+	put_site_stacks(s, site, out);
+	fputs("</details></td>", out);
+}
+
+static void put_site(const struct study *study, size_t site, bool several,
+		     FILE *out)
+{
+	const struct sites *s = study->sites;
+	const struct sites_sum *sum = &s->list[site].sum;
+
+	fputs("<tr>", out);
+	put_site_name(s, site, out);
+	if (several)
+		html_name_cell(out, study->process->image);
+	put_share(out, sum->wait_ns + sum->kernel_ns,
+		  s->all.wait_ns + s->all.kernel_ns);
+	put_time(out, sum->wait_ns);
+	put_time(out, sum->kernel_ns);
+	put_time(out, sum->max_ns);
+	put_count(out, sum->count);
+	put_count(out, sum->errors);
+	put_bytes(out, sum->bytes);
+	put_count(out, (double)sum->threads);
+	put_count(out, (double)sum->samples);
+	fputs("</tr>\n", out);
+}
+
+static void put_site_heads(bool several, FILE *out)
+{
+	static const char *const titles[] = {
+		"share",  "waited", "in the kernel", "max",     "calls",
+		"errors", "bytes",  "threads",       "samples", NULL};
+
+	html_head(out, "site", 1);
+	if (several)
+		html_head(out, "process", 1);
+	put_heads(out, titles);
+}
+
+static void put_site_table(const struct studies *studies, FILE *out)
+{
+	bool several = studies->count > 1;
+	size_t i, k;
+
+	begin_table(out, "\"sorts places\"",
+		    "Places in the program that caused the calls, estimated "
+		    "from samples; open one for its stacks");
+	put_site_heads(several, out);
+	end_head(out);
+	for (i = 0; i < studies->count; i++)
+		for (k = 0; k < studies->of[i].sites->count && k < SITES; k++)
+			put_site(&studies->of[i], k, several, out);
+	end_table(out);
+}
+
+static void put_quality(const struct study *study, FILE *out)
+{
+	const struct sites *s = study->sites;
+
+	fputs("<p class=soft>", out);
+	html_text(out, study->process->image);
+	if (s->missing) {
+		fputs(": ", out);
+		html_text(out, s->missing);
+	} else {
+		fprintf(out,
+			": %s samples, the stacks of %s cut short, of %s only "
+			"the caller known, %s without room",
+			units_count(s->sample_count), units_count(s->cut),
+			units_count(s->unresolved), units_count(s->lost));
+	}
+	fputs("</p>\n", out);
+}
+
+static void put_sites(const struct report *report, FILE *out)
+{
+	bool any = false;
+	size_t i;
+
+	begin_section(out, "sites", "Sites");
+	for (i = 0; i < report->studies->count; i++)
+		any |= report->studies->of[i].sites->count > 0;
+	if (any)
+		put_site_table(report->studies, out);
+	for (i = 0; i < report->studies->count; i++)
+		put_quality(&report->studies->of[i], out);
+	end_section(out);
+}
+
+/* --- flame graph --- */
+
+static char *flame_data(const struct studies *studies)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+	bool any;
+
+	if (!memory)
+		die_errno(EXIT_FAILED, "report");
+	any = flame_write(studies, memory);
+	fclose(memory);
+	if (any)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void put_flame(const struct report *report, FILE *out)
+{
+	char *data = flame_data(report->studies);
+
+	begin_section(out, "graph", "Flame graph");
+	if (!data) {
+		fputs("<p>No stacks were recorded.</p>\n", out);
+		end_section(out);
+		return;
+	}
+	fprintf(out,
+		"<p class=soft>Width is time; callers above what they "
+		"call. A box that is chosen fills the width. The table of "
+		"sites says the same in words.</p>"
+		"<fieldset class=controls><legend>Width</legend>"
+		"<label><input type=radio name=weight value=both checked> "
+		"waiting and in the kernel</label>"
+		"<label><input type=radio name=weight value=wait> "
+		"waiting</label>"
+		"<label><input type=radio name=weight value=kernel> in the "
+		"kernel</label>"
+		"<button type=button id=flame-whole disabled>Show all</button>"
+		"</fieldset><p id=flame-says role=status aria-live=polite></p>"
+		"<noscript><p>The graph needs a script, which is off; the "
+		"stacks are in the table of sites.</p></noscript>"
+		"<div class=scroll tabindex=0 role=region "
+		"aria-label=\"Flame graph\"><svg id=flame role=group "
+		"aria-label=\"Flame graph\"></svg></div>"
+		"<script type=\"application/json\" id=flame-data>%s</script>\n",
+		data);
+	end_section(out);
+	free(data);
+}
+
+/* --- threads --- */
+
+/* Threads of one name. */
+struct group {
+	const char *name; /* NULL: not known */
+	const char *image;
+	uint64_t threads, count;
+	double wait_ns, kernel_ns, max_ns;
+	const struct study *study;
+};
+
+struct groups {
+	struct group *group;
+	size_t count;
+};
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static const char *name_of(const struct report *report,
+			   const struct study *study, uint32_t tid)
+{
+	return report->rows ? rows_name(report->rows, study->process->pid, tid)
+			    : NULL;
+}
+
+static struct group *group_of(struct groups *g, const struct study *study,
+			      const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++)
+		if (g->group[i].study == study &&
+		    same_text(g->group[i].name, name))
+			return &g->group[i];
+	g->group = xrealloc(g->group, (g->count + 1) * sizeof(*g->group));
+	g->group[g->count] = (struct group){
+		.name = name,
+		.image = study->process->image,
+		.study = study,
+	};
+	return &g->group[g->count++];
+}
+
+static void add_threads(struct groups *g, const struct report *report,
+			const struct study *study)
+{
+	const struct habits *h = study->digest->habits;
+	const struct habits_thread *t;
+	struct group *group;
+	size_t i;
+
+	for (i = 0; i < h->threads; i++) {
+		t = &h->thread[i];
+		group = group_of(g, study, name_of(report, study, t->tid));
+		group->threads++;
+		group->count += t->count;
+		group->wait_ns += t->wait_ns;
+		group->kernel_ns += t->kernel_ns;
+		group->max_ns = fmax(group->max_ns, t->max_ns);
+	}
+}
+
+static int by_group_cost(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+	double s = x->wait_ns + x->kernel_ns, t = y->wait_ns + y->kernel_ns;
+
+	return (s < t) - (s > t);
+}
+
+/* The single ones of a name. */
+static void put_members(const struct report *report, const struct group *g,
+			FILE *out)
+{
+	const struct habits *h = g->study->digest->habits;
+	const struct habits_thread *t;
+	size_t shown = 0, i;
+
+	fputs("<ul>", out);
+	for (i = 0; i < h->threads && shown < THREADS; i++) {
+		t = &h->thread[i];
+		if (!same_text(name_of(report, g->study, t->tid), g->name))
+			continue;
+		fprintf(out,
+			"<li>%u: %s calls, waited %s, %s in the kernel, at "
+			"most %s</li>",
+			t->tid, units_count(t->count), units_time(t->wait_ns),
+			units_time(t->kernel_ns), units_time(t->max_ns));
+		shown++;
+	}
+	if (shown < g->threads)
+		fprintf(out, "<li>%s more</li>",
+			units_count(g->threads - shown));
+	fputs("</ul>", out);
+}
+
+static void put_group(const struct report *report, const struct group *g,
+		      bool several, FILE *out)
+{
+	fputs("<tr><td class=name><details><summary>", out);
+	html_text(out, g->name ? g->name : "(name not known)");
+	fputs("</summary>", out);
+	put_members(report, g, out);
+	fputs("</details></td>", out);
+	if (several)
+		html_name_cell(out, g->image);
+	put_count(out, (double)g->threads);
+	put_count(out, (double)g->count);
+	put_time(out, g->wait_ns);
+	put_time(out, g->kernel_ns);
+	put_time(out, g->max_ns);
+	fputs("</tr>\n", out);
+}
+
+static void put_group_table(const struct report *report,
+			    const struct groups *groups, FILE *out)
+{
+	static const char *const titles[] = {"threads",       "calls", "waited",
+					     "in the kernel", "max",   NULL};
+	bool several = report->studies->count > 1;
+	size_t i;
+
+	begin_table(out, "\"sorts places\"",
+		    "Threads by name, of the calls that are in the logs one "
+		    "by one");
+	html_head(out, "name", 1);
+	if (several)
+		html_head(out, "process", 1);
+	put_heads(out, titles);
+	end_head(out);
+	for (i = 0; i < groups->count; i++)
+		put_group(report, &groups->group[i], several, out);
+	end_table(out);
+}
+
+static void put_threads(const struct report *report, FILE *out)
+{
+	struct groups groups = {NULL, 0};
+	size_t i;
+
+	begin_section(out, "threads", "Threads");
+	for (i = 0; i < report->studies->count; i++)
+		add_threads(&groups, report, &report->studies->of[i]);
+	if (groups.count > 0) {
+		qsort(groups.group, groups.count, sizeof(*groups.group),
+		      by_group_cost);
+		put_group_table(report, &groups, out);
+	} else {
+		fputs("<p>No single calls are in the logs (--events).</p>\n",
+		      out);
+	}
+	free(groups.group);
+	end_section(out);
+}
+
+/* --- processes, settings --- */
+
+static void put_process_row(const struct log_process *p, FILE *out)
+{
+	double waited = 0, kernel = 0;
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++) {
+		waited += p->op[i].wait.sum_ns;
+		kernel += p->op[i].kernel.sum_ns;
+	}
+	fputs("<tr>", out);
+	html_name_cell(out, p->image);
+	fprintf(out, "<td data-value=%u>%u</td>", p->pid, p->pid);
+	put_time(out, (double)p->duration_ns);
+	put_count(out, (double)p->threads);
+	put_count(out, (double)report_calls(p));
+	put_time(out, waited);
+	put_time(out, kernel);
+	put_share(out, waited + kernel, (double)p->thread_ns);
+	fputs("</tr>\n", out);
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	double x = report_cost(*(const struct log_process *const *)a);
+	double y = report_cost(*(const struct log_process *const *)b);
+
+	return (x < y) - (x > y);
+}
+
+/* Those that cost most first; to be freed. */
+static const struct log_process **ranked(const struct report *report)
+{
+	const struct log_process **order =
+		xcalloc(report->count, sizeof(*order));
+
+	memcpy(order, report->processes, report->count * sizeof(*order));
+	if (report->count > 0)
+		qsort(order, report->count, sizeof(*order), by_cost);
+	return order;
+}
+
+static void put_processes(const struct report *report,
+			  const struct log_process **order, FILE *out)
+{
+	static const char *const titles[] = {"process",       "pid",   "lived",
+					     "threads",       "calls", "waited",
+					     "in the kernel", "share", NULL};
+	size_t i;
+
+	if (report->count < 2)
+		return;
+	begin_section(out, "processes", "Processes");
+	begin_table(out, "sorts", "The dearest first");
+	html_head(out, "process", 1);
+	put_heads(out, titles);
+	end_head(out);
+	for (i = 0; i < report->count && i < PROCESSES; i++)
+		put_process_row(order[i], out);
+	end_table(out);
+	if (report->count > PROCESSES)
+		fprintf(out, "<p>%zu more; see one with --process.</p>\n",
+			report->count - PROCESSES);
+	end_section(out);
+}
+
+/* "name=value" lines as a list of words. */
+static void put_pairs(FILE *out, const char *title, const char *lines)
+{
+	const char *end;
+	char line[2049];
+
+	fprintf(out, "<h4>%s</h4><ul>", title);
+	for (; *lines; lines = *end ? end + 1 : end) {
+		end = lines + strcspn(lines, "\n");
+		snprintf(line, sizeof(line), "%.*s", (int)(end - lines), lines);
+		fputs("<li><code>", out);
+		html_text(out, line);
+		fputs("</code></li>", out);
+	}
+	fputs("</ul>\n", out);
+}
+
+/* What limits the figures, line by line. */
+static void put_notes(FILE *out, const struct log_process *p)
+{
+	char *text = NULL, *line, *rest;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		die_errno(EXIT_FAILED, "report");
+	report_notes(p, memory);
+	report_gaps(p, memory);
+	fclose(memory);
+	fputs("<ul>", out);
+	for (rest = text; (line = strsep(&rest, "\n"));) {
+		if (!*line)
+			continue;
+		fputs("<li>", out);
+		html_text(out, line + strspn(line, " "));
+		fputs("</li>", out);
+	}
+	fputs("</ul>\n", out);
+	free(text);
+}
+
+static void put_settings(const struct report *report,
+			 const struct log_process **order, FILE *out)
+{
+	size_t i;
+
+	begin_section(out, "settings", "Settings and coverage");
+	for (i = 0; i < report->count && i < SETTINGS_SHOWN; i++) {
+		fputs("<h3>", out);
+		html_text(out, order[i]->image);
+		fprintf(out, " (pid %u)</h3>", order[i]->pid);
+		put_notes(out, order[i]);
+		put_pairs(out, "Settings", order[i]->settings);
+		put_pairs(out, "How calls are caught", order[i]->hooks);
+		put_pairs(out, "Where each kind is caught", order[i]->coverage);
+	}
+	end_section(out);
+}
+
+/* --- all --- */
+
+void report_html(const struct report *report, FILE *out)
+{
+	const struct log_process **order = ranked(report);
+
+	put_top(report, out);
+	put_run(report, out);
+	put_window(report, out);
+	put_nav(report, out);
+	put_verdict(report, out);
+	put_distribution(report, out);
+	put_timeline(report, out);
+	put_worst(report, out);
+	put_sites(report, out);
+	put_flame(report, out);
+	put_threads(report, out);
+	put_processes(report, order, out);
+	put_settings(report, order, out);
+	fprintf(out,
+		"</main><footer class=soft><p>mmgate " MMGATE_VERSION
+		"</p></footer><script>\n%s</script></body></html>\n",
+		embed_script);
+	free(order);
+}
