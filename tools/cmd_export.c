@@ -326,6 +326,7 @@ static void json_stack(struct json *j, const struct row *row)
 
 	if (!stack)
 		return;
+	json_bool(j, "stack_cut", stack->cut);
 	json_open(j, "stack", '[');
 	for (i = 0; i < stack->count; i++)
 		if (row->names) {

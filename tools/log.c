@@ -111,9 +111,9 @@ static bool check_pools(const struct record_stacks *s)
 	return every->first == 0 && slow->first == every->slots;
 }
 
-/* Behind the rings, each behind the other. */
-static bool check_stacks(const struct record_header *h, uint64_t behind)
+static bool check_stacks(const struct record_header *h)
 {
+	const uint64_t behind = RECORD_HEADER_BYTES;
 	const struct record_stacks *s = &h->stacks;
 	uint64_t count =
 		(uint64_t)s->pool[POOL_EVERY].slots + s->pool[POOL_SLOW].slots;
@@ -127,17 +127,15 @@ static bool check_stacks(const struct record_header *h, uint64_t behind)
 	    s->module_slots > LOG_MOST_MODULES ||
 	    !fits(s->modules_at, modules, behind, h->file_bytes))
 		return false;
-	behind = s->modules_at + modules;
 	if (!check_pools(s) ||
 	    !fits(s->samples_at, samples, behind, h->file_bytes))
 		return false;
-	if (count > 0 && (s->copy_bytes > LOG_MOST_COPIED ||
-			  !fits(s->copies_at, count * s->copy_bytes,
-				s->samples_at + samples, h->file_bytes)))
+	if (count > 0 &&
+	    (s->copy_bytes > LOG_MOST_COPIED ||
+	     !fits(s->copies_at, count * s->copy_bytes, behind, h->file_bytes)))
 		return false;
 	return s->chain_bytes == 0 ||
-	       fits(s->chains_at, s->chain_bytes, s->samples_at + samples,
-		    h->file_bytes);
+	       fits(s->chains_at, s->chain_bytes, behind, h->file_bytes);
 }
 
 static bool check_layout(const struct record_header *h, uint64_t size,
@@ -160,7 +158,7 @@ static bool check_layout(const struct record_header *h, uint64_t size,
 	if (rings > 0 &&
 	    !fits(h->rings_at, rings, h->stripes_at + stripes, h->file_bytes))
 		return refuse(why, "is damaged: no room for its rings");
-	if (!check_stacks(h, h->rings_at + rings))
+	if (!check_stacks(h))
 		return refuse(why, "is damaged: no room for its stacks");
 	/* Unused parts are holes; they count in the size. */
 	if (size < h->file_bytes)

@@ -337,10 +337,20 @@ static struct record_frame frame_at(struct unwind *u, uint64_t pc, bool exact,
 	};
 }
 
+/* A chain that ends where it has to: on the thread's own stack, or on what was
+ * copied of another one.  (A signal's stack is left in the middle of a chain.)
+ */
+static bool ends_well(const struct unwind *u, uint64_t sp)
+{
+	const struct record_sample *s = u->call->raw;
+
+	return s->end == END_OWNER || (!u->cut && sp - s->from <= s->bytes);
+}
+
 static void walk(struct unwind *u, unw_cursor_t *cursor,
 		 struct unwind_chain *chain)
 {
-	unw_word_t pc, sp, below = 0;
+	unw_word_t pc, sp, below = 0, last = 0;
 	bool exact = true, guessed = false;
 
 	while (chain->count < UNWIND_MOST) {
@@ -349,17 +359,15 @@ static void walk(struct unwind *u, unw_cursor_t *cursor,
 		    sp < below)
 			break;
 		chain->frames[chain->count++] = frame_at(u, pc, exact, guessed);
+		last = sp;
 		exact = unw_is_signal_frame(cursor) > 0;
-		/* Of the frames of a signal's alternate stack the next is
-		 * anywhere. */
+		/* What a signal interrupted may be on any stack. */
 		below = exact ? 0 : sp;
 		if (unw_step(cursor) <= 0)
 			break;
 		guessed |= u->guessed;
 	}
-	/* Above what is the thread's own there is no more of its chain. */
-	chain->cut = (u->cut && u->call->raw->end != END_OWNER) ||
-		     chain->count == UNWIND_MOST;
+	chain->cut = !ends_well(u, last) || chain->count == UNWIND_MOST;
 }
 
 /* The library's own frames are those in the file of the first. */
