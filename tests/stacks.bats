@@ -201,3 +201,85 @@ bare malloc 15"
 	equal "$(grep -c '"places!undirect (places.c:[0-9]*)",""' \
 		<<<"$output")" 3
 }
+
+# stops CMD...: the chain of each call under gdb, its own view beside ours, a
+# thread and a chain a line; prints "N the same, M others".
+stops() {
+	mkdir -p "$LOGS"
+	STOPS_FILE=$BATS_TEST_TMPDIR/stops STOPS_LIBRARY=$LIBRARY \
+		STOPS_ENVIRONMENT="LD_PRELOAD=$LIBRARY
+MMGATE_LOG=$LOGS
+MMGATE_STACKS=every:1" \
+		gdb -nx -batch -x "$ROOT/tests/stops.py" -ex run \
+		--args "$@" >"$BATS_TEST_TMPDIR/gdb" 2>&1
+	mmgate export --format jsonl "$LOGS" >"$BATS_TEST_TMPDIR/jsonl"
+	"$PYTHON" - "$BATS_TEST_TMPDIR/stops" "$BATS_TEST_TMPDIR/jsonl" <<-'EOP'
+		import collections, json, sys
+		theirs, ours = [collections.defaultdict(list) for i in range(2)]
+		for line in open(sys.argv[1]):
+		    tid, *chain = line.split()
+		    theirs[int(tid)].append(chain)
+		for line in open(sys.argv[2]):
+		    event = json.loads(line)
+		    if "stack" in event:
+		        cut = ["cut"] if event["stack_cut"] else []
+		        ours[event["tid"]].append(event["stack"] + cut)
+		same = others = 0
+		for tid in set(theirs) | set(ours):
+		    others += abs(len(theirs[tid]) - len(ours[tid]))
+		    for a, b in zip(ours[tid], theirs[tid]):
+		        plain = [pc.rstrip("?") for pc in b]
+		        cut, a = a[-1] == "cut", [pc for pc in a if pc != "cut"]
+		        n = len(a)
+		        beyond = [] if cut else b[n:]
+		        if n > 1 and a == plain[:n] and \
+		                all(pc.endswith("?") for pc in beyond):
+		            same += 1
+		        else:
+		            others += 1
+		            print("ours", *a, "\ngdb ", *b, file=sys.stderr)
+		print(same, "the same,", others, "others")
+	EOP
+}
+
+@test "chains are those that gdb sees at each copy" {
+	need gdb
+	gdb -nx -batch -ex 'python print(1)' >/dev/null 2>&1 ||
+		skip 'gdb without python'
+	for kind in named thread signal coroutine; do
+		rm -rf "$LOGS"
+		run -0 stops "$PLACES" "$kind" 5
+		contains "$output" ' the same, 0 others'
+		holds "${output%% the same*}" -ge 10 "$kind: chains"
+	done
+	rm -rf "$LOGS"
+	cat >"$BATS_TEST_TMPDIR/work.py" <<-'EOP'
+		import threading
+		def work():
+		    return [bytearray(1 << 20) for i in range(10)]
+		thread = threading.Thread(target=work)
+		thread.start()
+		thread.join()
+		work()
+	EOP
+	run -0 stops "$PYTHON" "$BATS_TEST_TMPDIR/work.py"
+	contains "$output" ' the same, 0 others'
+	holds "${output%% the same*}" -ge 10 'chains of python3'
+}
+
+@test "untruncated stacks of python3 reach main or a thread's start" {
+	sampled "$PYTHON" -c 'import json, decimal, threading
+def work():
+    return [bytearray(1 << 20) for i in range(50)]
+threads = [threading.Thread(target=work) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()'
+	run -0 mmgate export --format folded "$LOGS"
+	whole=$(grep -vc ';\[cut\];' <<<"$output")
+	reached=$(grep -cE '^[^;]*;[^;]*!(_start|_*clone|__libc_start)' \
+		<<<"$output")
+	holds $((reached * 100)) -ge $((whole * 99)) 'per cent'
+	holds "$reached" -ge 10 'chains'
+}

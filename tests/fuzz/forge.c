@@ -66,6 +66,7 @@ struct work {
 	struct forge *in;
 	struct make_log log;
 	uint32_t stripes, slots;
+	bool stacks;                          /* it has room for them */
 	uint64_t written[RECORD_MAX_STRIPES]; /* events, by us */
 	off_t size;                           /* of the file in the end */
 };
@@ -246,6 +247,91 @@ static void change_slot(struct work *w)
 		sign(e, n);
 }
 
+/* --- code and stacks --- */
+
+static void change_stacks(struct work *w)
+{
+	struct record_stacks *s = &w->log.header->stacks;
+	uint8_t where = forge_byte(w->in);
+
+	put_number(w->in, (char *)s + where * 4 % (sizeof(*s) - 4),
+		   where < 128 ? 4 : 8);
+}
+
+/* A file without debug information is quick to read. */
+static void put_path(struct work *w, char *to, size_t room)
+{
+	static const char *const known[] = {"/bin/true", "linux-vdso.so.1",
+					    "/proc/self/exe (deleted)", ""};
+	uint8_t which = forge_byte(w->in);
+
+	if (which < 128)
+		strcpy(to, known[which % 4]);
+	else
+		forge_bytes(w->in, to, room);
+}
+
+static void add_module(struct work *w)
+{
+	struct record_module *m;
+	uint32_t i = forge_byte(w->in) % MAKE_LOG_MODULES;
+
+	if (!w->stacks)
+		return;
+	m = make_log_module(&w->log, i);
+	m->slots = (uint32_t)forge_number(w->in);
+	m->build_id_bytes = forge_byte(w->in) % 4 * 16;
+	m->time = forge_number(w->in);
+	m->unmapped = forge_number(w->in);
+	m->start = forge_number(w->in);
+	m->length = forge_number(w->in);
+	m->offset = forge_number(w->in);
+	m->inode = forge_byte(w->in) % 2;
+	put_path(w, (char *)(m + 1), RECORD_MODULE_BYTES - sizeof(*m));
+	if (w->log.header->stacks.modules_used <= i)
+		w->log.header->stacks.modules_used = i + 1;
+}
+
+/* A sample that is where its number says, or is not. */
+static void add_sample(struct work *w)
+{
+	uint32_t i = forge_byte(w->in) % (2 * MAKE_LOG_SAMPLES);
+	uint8_t registers = forge_byte(w->in);
+	struct record_sample *s;
+
+	if (!w->stacks)
+		return;
+	s = make_log_sample(&w->log, i);
+	take_event(w->in, &s->event);
+	s->number =
+		registers < 128 ? i % MAKE_LOG_SAMPLES : forge_number(w->in);
+	s->from = forge_number(w->in);
+	s->bytes = (uint32_t)forge_number(w->in);
+	s->chain = (uint32_t)forge_number(w->in);
+	s->end = forge_byte(w->in) % 4;
+	for (uint32_t k = 0; k < registers % (RECORD_REGISTERS + 1); k++)
+		s->registers[k] = forge_number(w->in);
+	sign(&s->event, s->number);
+	w->log.header->stacks.pool[i / MAKE_LOG_SAMPLES].head =
+		MAKE_LOG_SAMPLES;
+	forge_bytes(w->in, make_log_copy(&w->log, i), MAKE_LOG_COPY);
+}
+
+static void add_chains(struct work *w)
+{
+	struct record_stacks *s = &w->log.header->stacks;
+	struct record_chain chain = {forge_byte(w->in) % 8, 0};
+	char *to;
+
+	if (!w->stacks)
+		return;
+	to = make_log_chains(&w->log);
+	s->chains_at = (uint64_t)(to - w->log.base);
+	s->chain_bytes = forge_byte(w->in) * UINT64_C(16);
+	memcpy(to, &chain, sizeof(chain));
+	forge_bytes(w->in, to + sizeof(chain), 256);
+}
+
 /* --- sizes --- */
 
 static void change_size(struct work *w)
@@ -278,7 +364,8 @@ static void change(struct work *w)
 	static void (*const changes[])(struct work * w) = {
 		change_header, change_head, change_text, change_hist,
 		change_op,     change_pair, add_event,   add_burst,
-		change_slot,   change_size, stretch,
+		change_slot,   change_size, stretch,     change_stacks,
+		add_module,    add_sample,  add_chains,
 	};
 
 	changes[forge_byte(w->in) % (sizeof(changes) / sizeof(*changes))](w);
@@ -293,7 +380,12 @@ static void begin(struct work *w, const char *path)
 	w->slots = 1u << (size / 16 % (MOST_SLOTS_BITS + 1));
 	if (shape & 64)
 		w->slots = 0;
-	w->log = make_log_begin(path, w->stripes, w->slots, rates[shape % 4]);
+	w->stacks = shape & 128;
+	w->log = w->stacks ? make_log_begin_with_stacks(path, w->stripes,
+							w->slots,
+							rates[shape % 4])
+			   : make_log_begin(path, w->stripes, w->slots,
+					    rates[shape % 4]);
 	w->size = (off_t)w->log.size;
 	w->log.header->fresh[0] = make_log_pair(&w->log, 50000);
 	if (shape & 16)

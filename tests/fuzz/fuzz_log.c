@@ -45,6 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_end(stage_run(cmd_export.run, "export --format jsonl DIR",
 			    STAGE_JSON_LINES),
 		  end);
+	check_end(stage_run(cmd_export.run, "export --format folded DIR",
+			    STAGE_TEXT),
+		  end);
 	check_end(stage_run(cmd_export.run, "export --format chrome DIR",
 			    STAGE_JSON),
 		  end);

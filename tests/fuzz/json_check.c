@@ -106,6 +106,8 @@ static const char *value(const char *s, int depth)
 		return word(s, "true");
 	case 'f':
 		return word(s, "false");
+	case 'n':
+		return word(s, "null");
 	case '-':
 		return digits(s + 1);
 	default:

@@ -72,14 +72,17 @@ static void fill(struct make_log *m, uint32_t stripes, uint32_t ring_slots)
 	h->magic = RECORD_MAGIC;
 }
 
-struct make_log make_log_begin(const char *path, uint32_t stripes,
-			       uint32_t ring_slots, double ns_per_tick)
+static struct make_log begin(const char *path, uint32_t stripes,
+			     uint32_t ring_slots, double ns_per_tick,
+			     size_t more)
 {
 	struct make_log m = {.ns_per_tick = ns_per_tick};
 	uint32_t i;
 
-	m.size = RECORD_HEADER_BYTES + stripes * (sizeof(struct record_stripe) +
-						  ring_bytes(ring_slots));
+	m.size = RECORD_HEADER_BYTES +
+		 stripes * (sizeof(struct record_stripe) +
+			    ring_bytes(ring_slots)) +
+		 more;
 	m.base = map(path, m.size);
 	m.header = (void *)m.base;
 	fill(&m, stripes, ring_slots);
@@ -88,6 +91,70 @@ struct make_log make_log_begin(const char *path, uint32_t stripes,
 		make_log_stripe(&m, i)->populated = ring_slots;
 	}
 	return m;
+}
+
+struct make_log make_log_begin(const char *path, uint32_t stripes,
+			       uint32_t ring_slots, double ns_per_tick)
+{
+	return begin(path, stripes, ring_slots, ns_per_tick, 0);
+}
+
+/* --- stacks --- */
+
+enum {
+	MODULES_SIZE = MAKE_LOG_MODULES * RECORD_MODULE_BYTES,
+	SAMPLES = POOL_COUNT * MAKE_LOG_SAMPLES,
+	SAMPLES_SIZE = SAMPLES * (int)sizeof(struct record_sample),
+	STACKS_SIZE =
+		MODULES_SIZE + SAMPLES_SIZE + (SAMPLES + 1) * MAKE_LOG_COPY,
+};
+
+struct make_log make_log_begin_with_stacks(const char *path, uint32_t stripes,
+					   uint32_t ring_slots,
+					   double ns_per_tick)
+{
+	struct make_log m =
+		begin(path, stripes, ring_slots, ns_per_tick, STACKS_SIZE);
+	struct record_stacks *s = &m.header->stacks;
+
+	s->module_bytes = RECORD_MODULE_BYTES;
+	s->sample_bytes = sizeof(struct record_sample);
+	s->machine = 62;
+	s->module_slots = MAKE_LOG_MODULES;
+	s->modules_at = m.size - STACKS_SIZE;
+	s->samples_at = s->modules_at + MODULES_SIZE;
+	s->copies_at = s->samples_at + SAMPLES_SIZE;
+	s->copy_bytes = MAKE_LOG_COPY;
+	for (uint32_t i = 0; i < POOL_COUNT; i++) {
+		s->pool[i].slots = MAKE_LOG_SAMPLES;
+		s->pool[i].first = i * MAKE_LOG_SAMPLES;
+	}
+	return m;
+}
+
+static void *at(struct make_log *m, uint64_t offset)
+{
+	return m->base + (m->size - STACKS_SIZE) + offset;
+}
+
+struct record_module *make_log_module(struct make_log *m, uint32_t i)
+{
+	return at(m, (uint64_t)i * RECORD_MODULE_BYTES);
+}
+
+struct record_sample *make_log_sample(struct make_log *m, uint32_t i)
+{
+	return at(m, MODULES_SIZE + i * sizeof(struct record_sample));
+}
+
+char *make_log_copy(struct make_log *m, uint32_t i)
+{
+	return at(m, MODULES_SIZE + SAMPLES_SIZE + (uint64_t)i * MAKE_LOG_COPY);
+}
+
+char *make_log_chains(struct make_log *m)
+{
+	return make_log_copy(m, SAMPLES);
 }
 
 struct record_stripe *make_log_stripe(struct make_log *m, uint32_t stripe)
