@@ -73,17 +73,17 @@ enum {
 struct thread {
 	uint32_t self; /* world_self() when it registered; 0: never */
 	uint32_t tid;
-	uint32_t stripe;
 	uint32_t inside;  /* lock that it holds or waits for: kind (never none)
 			   * << 8 | generation; 0: none */
 	uint16_t nested;  /* calls that it made inside */
 	uint8_t line;     /* auto: where it counts */
 	uint8_t patience; /* auto: calls to its next look */
-	uint32_t every;   /* events=every:N that `skip` was chosen by */
-	uint64_t left;    /* ticks: end of its last call */
-	uint64_t between; /* ticks between calls, not yet counted */
+	uint8_t stripe;
+	uint32_t every; /* events=every:N that `skip` was chosen by */
+	uint64_t left;  /* ticks: end of its last call */
 	uint64_t random;
-	uint64_t skip; /* events=every:N: calls to the next event */
+	uint32_t between; /* ticks between calls, not yet counted */
+	uint32_t skip;    /* events=every:N: calls to the next event */
 };
 
 static __thread struct thread this_thread;
@@ -295,7 +295,7 @@ static never_inline uint32_t arrive(struct thread *t, enum op op)
 	}
 	if (log_is_open()) {
 		fresh.tid = sys_gettid();
-		fresh.stripe = log_thread();
+		fresh.stripe = (uint8_t)log_thread();
 		fresh.left = clock_ticks();
 		fresh.random = (fresh.left ^ (uint64_t)fresh.tid << 32) | 1;
 	}
@@ -629,13 +629,16 @@ static enum record_layer class_of(uintptr_t caller)
 static always_inline void
 count_between(struct thread *t, struct record_stripe *stripe, uint64_t asked)
 {
+	uint64_t between = t->between;
+
 	/* A handler's call inside another one began after that. */
 	if (asked > t->left)
-		t->between += asked - t->left;
-	if (unlikely(t->between >= BETWEEN_STEP)) {
-		add(&stripe->thread_ticks, t->between);
-		t->between = 0;
+		between += asked - t->left;
+	if (unlikely(between >= BETWEEN_STEP)) {
+		add(&stripe->thread_ticks, between);
+		between = 0;
 	}
+	t->between = (uint32_t)between;
 }
 
 static always_inline void describe(struct record_event *e,
@@ -694,7 +697,9 @@ static always_inline uint32_t weigh_every(struct thread *t)
 
 	if (t->skip == 0 || t->every != n) {
 		t->every = n;
-		t->skip = 1 + next_random(t) % (2 * (uint64_t)n - 1);
+		if (n > INT32_MAX) /* what `skip` holds */
+			n = INT32_MAX;
+		t->skip = 1 + (uint32_t)(next_random(t) % (2 * n - 1));
 	}
 	return --t->skip == 0 ? n : 0;
 }
@@ -735,7 +740,7 @@ static never_inline void write_with_stack(struct thread *t,
 	uint32_t stack = 0;
 
 	follow_mappings(span, m->result, t->left);
-	s = stack_pick(m->wait + m->kernel, t->left, &m->weight);
+	s = stack_pick(m->wait + m->kernel, t->left, &t->random, &m->weight);
 	if (s != NULL) {
 		describe(&s->event, t, span, m, 0);
 		stack = stack_copy(s, span + 1, span->caller);

@@ -163,8 +163,7 @@ static void inherit(const char *area, uint32_t used)
 	log_stacks()->modules_used = used;
 }
 
-void modules_begin(const Elf64_Phdr *headers, unsigned long count,
-		   const char *exe)
+void modules_begin(const void *headers, unsigned long count, const char *exe)
 {
 	const struct record_stacks *layout = log_layout();
 	const char *parent = self.area;

@@ -12,14 +12,12 @@
 #ifndef MMGATE_MODULES_H
 #define MMGATE_MODULES_H
 
-#include <elf.h>
 #include <stdint.h>
 
 /* Notes what is mapped by now, in the log that was just opened.  In a forked
  * child: what its parent's log says.  `headers` are the program's (AT_PHDR,
  * AT_PHNUM), `exe` its path.  pre: the process has one thread. */
-void modules_begin(const Elf64_Phdr *headers, unsigned long count,
-		   const char *exe);
+void modules_begin(const void *headers, unsigned long count, const char *exe);
 
 /* Notes an executable mapping of a file, made at `now` (ticks). */
 void modules_mapped(int fd, uint64_t start, uint64_t length, uint64_t offset,

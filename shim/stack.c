@@ -21,18 +21,20 @@ enum {
 	MOST_SPREAD = 1 << 16,
 };
 
+enum { MOST_PAGES = (1 << 27) - 1 };
+
 /* What a thread carries. */
 struct thread {
-	uintptr_t from;  /* where its libc-made stack begins; 0: not known */
-	uint32_t skip;   /* calls to the next pick of POOL_EVERY */
-	uint32_t weight; /* of that one */
-	uint32_t every;  /* the setting that they were chosen by */
-	uint64_t random;
+	uint32_t skip;       /* calls to the next pick of POOL_EVERY */
+	uint32_t spread : 5; /* log2 of the spread that it was chosen by */
+	/* What its libc-made stack has below the page with its control block;
+	 * 0: not known. */
+	uint32_t pages : 27;
 };
 
 static __thread struct thread this_thread;
 
-_Static_assert(sizeof(struct thread) <= 32, "static TLS is scarce");
+_Static_assert(sizeof(struct thread) <= 8, "static TLS is scarce");
 
 /* A slot's state: pages of its copy that have memory, and whether a thread is
  * at it. */
@@ -230,9 +232,10 @@ static uintptr_t thread_pointer(void)
 	return tp;
 }
 
-/* The mapping that the thread control block is in lives as long as the thread;
- * behind the block there may be pages of thread-local data. */
-static uintptr_t libc_stack(uintptr_t tp)
+/* Pages that the mapping with the thread control block has below the one with
+ * that; 0: it is not known.  It lives as long as the thread.  Behind the block
+ * there may be pages of thread-local data. */
+static uint32_t libc_stack(uintptr_t tp)
 {
 	enum { DATA_PAGES = 16 };
 
@@ -241,7 +244,7 @@ static uintptr_t libc_stack(uintptr_t tp)
 		uint64_t start = stack_start(page);
 
 		if (start != 0 && start <= tp)
-			return start;
+			return (uint32_t)((tp - start) / PAGE);
 	}
 	return 0;
 }
@@ -250,51 +253,61 @@ static uintptr_t libc_stack(uintptr_t tp)
 static uintptr_t owned_end(uintptr_t sp)
 {
 	struct thread *t = &this_thread;
-	uintptr_t tp;
+	uintptr_t tp, from;
 
 	if (sp >= self.main_low && sp < self.main_top)
 		return self.main_top;
 	tp = thread_pointer();
-	if (t->from == 0)
-		t->from = libc_stack(tp);
-	return t->from != 0 && sp >= t->from && sp < tp ? tp : 0;
+	if (t->pages == 0)
+		t->pages = libc_stack(tp) & MOST_PAGES;
+	from = (tp / PAGE - t->pages) * PAGE;
+	return t->pages != 0 && sp >= from && sp < tp ? tp : 0;
 }
 
 /* --- which calls --- */
 
-static uint64_t next_random(struct thread *t, uint64_t now)
+static uint64_t next_random(uint64_t *random)
 {
-	if (t->random == 0)
-		t->random = (now ^ thread_pointer() << 16) | 1;
-	t->random ^= t->random << 13;
-	t->random ^= t->random >> 7;
-	t->random ^= t->random << 17;
-	return t->random;
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random;
 }
 
-/* Calls that this one stands for; 0: it is not picked.  Intervals are random,
- * so that a regular pattern of calls is not met in step. */
-static uint32_t every_weight(struct thread *t, uint32_t every, uint64_t now)
+/* Chooses the interval to the next pick, of every << spread calls in the mean
+ * and less than twice as many.  At random, so that a regular pattern of calls
+ * is not met in step. */
+static void choose_interval(struct thread *t, uint32_t every, uint64_t *random)
 {
-	uint64_t mean;
+	unsigned spread =
+		(unsigned)__builtin_ctz(load(&self.pools[POOL_EVERY].spread));
+	uint64_t span;
 
-	if (t->skip == 0 || t->every != every) {
-		mean = (uint64_t)every * load(&self.pools[POOL_EVERY].spread);
-		mean = mean < INT32_MAX ? mean : INT32_MAX;
-		t->every = every;
-		t->weight = (uint32_t)mean;
-		t->skip = 1 + (uint32_t)(next_random(t, now) % (2 * mean - 1));
-	}
-	return --t->skip == 0 ? t->weight : 0;
+	while (spread > 0 && (uint64_t)every << spread > INT32_MAX)
+		spread--;
+	t->spread = spread & 31;
+	span = ((uint64_t)every << (spread + 1)) - 1;
+	if (span > INT32_MAX)
+		span = INT32_MAX;
+	t->skip = 1 + (uint32_t)(next_random(random) % span);
 }
 
-static uint32_t slow_weight(struct thread *t, uint64_t now)
+/* Calls that this one stands for; 0: it is not picked. */
+static uint32_t every_weight(struct thread *t, uint32_t every, uint64_t *random)
+{
+	/* Longer than any: it was chosen when N was another. */
+	if (t->skip == 0 || t->skip >= (uint64_t)every << (t->spread + 1))
+		choose_interval(t, every, random);
+	return --t->skip == 0 ? every << t->spread : 0;
+}
+
+static uint32_t slow_weight(uint64_t *random)
 {
 	uint32_t spread = load(&self.pools[POOL_SLOW].spread);
 
 	if (spread == 1)
 		return 1;
-	return next_random(t, now) % spread == 0 ? spread : 0;
+	return next_random(random) % spread == 0 ? spread : 0;
 }
 
 static void begin_window(uint64_t now)
@@ -421,7 +434,8 @@ static struct record_sample *take(int kind, uint64_t now)
 	return sample;
 }
 
-struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint32_t *weight)
+struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint64_t *random,
+				 uint32_t *weight)
 {
 	struct thread *t = &this_thread;
 	uint32_t every = load(&self.every);
@@ -430,9 +444,9 @@ struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint32_t *weight)
 
 	*weight = 0;
 	if (slow)
-		*weight = slow_weight(t, now);
+		*weight = slow_weight(random);
 	else if (every != 0)
-		*weight = every_weight(t, every, now);
+		*weight = every_weight(t, every, random);
 	return *weight != 0 ? take(slow ? POOL_SLOW : POOL_EVERY, now) : NULL;
 }
 

@@ -47,8 +47,10 @@ void stack_unmapped(uint64_t start, uint64_t length, uint64_t now);
 
 /* Is the call, which took `cost` and ended at `now` (ticks), one to sample?
  * NULL: no, or there is no room.  Otherwise its event is to be filled in, with
- * this weight, and stack_copy() finishes it. */
-struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint32_t *weight);
+ * this weight, and stack_copy() finishes it.  random: the thread's state of
+ * chance, not 0. */
+struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint64_t *random,
+				 uint32_t *weight);
 
 /* Copies the calling thread's stack.  behind: the end of something in the
  * wrapper's frame; caller: where the wrapper returns to.  Returns the event's
