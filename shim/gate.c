@@ -76,7 +76,7 @@ struct thread {
 	uint32_t inside;  /* lock that it holds or waits for: kind (never none)
 			   * << 8 | generation; 0: none */
 	uint16_t nested;  /* calls that it made inside */
-	uint8_t line;     /* auto: where it counts */
+	uint8_t line;     /* auto: where it counts; 0: not chosen yet */
 	uint8_t patience; /* auto: calls to its next look */
 	uint8_t stripe;
 	uint32_t every; /* events=every:N that `skip` was chosen by */
@@ -233,14 +233,19 @@ const struct knobs *gate_settings(void)
 
 /* Who follows a request of `mmgate set`: since when, ns; 0: nobody.  One that
  * never ends was torn away, and another takes over. */
-static _Atomic uint64_t following;
+static uint64_t following;
+
+static void end_following(void)
+{
+	__atomic_store_n(&following, 0, __ATOMIC_RELEASE);
+}
 
 /* A forked child, with a log of its own or none: it goes on with what its
  * parent's settings were. */
 static void begin_child(void)
 {
 	SET(request, 0);
-	atomic_store(&following, 0);
+	end_following();
 	begin_auto(true);
 	if (log_is_open())
 		log_settings(&settings);
@@ -262,12 +267,6 @@ uint32_t gate_probe_end(void)
 {
 	probing = false;
 	return probed;
-}
-
-/* Threads' memory lies at round distances. */
-static uint8_t spread(uintptr_t address)
-{
-	return (uint8_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> 56);
 }
 
 /*
@@ -299,7 +298,6 @@ static never_inline uint32_t arrive(struct thread *t, enum op op)
 		fresh.left = clock_ticks();
 		fresh.random = (fresh.left ^ (uint64_t)fresh.tid << 32) | 1;
 	}
-	fresh.line = spread((uintptr_t)t);
 	fresh.patience = 1;
 	/* Whole before it counts: a handler's call may come in between. */
 	*t = fresh;
@@ -878,11 +876,13 @@ static bool change_settings(struct thread *t, char *text)
 static bool begin_following(void)
 {
 	const uint64_t torn_away_ns = 5000000000;
-	uint64_t now = clock_monotonic(), since = atomic_load(&following);
+	uint64_t now = clock_monotonic();
+	uint64_t since = __atomic_load_n(&following, __ATOMIC_RELAXED);
 
 	if (since != 0 && now < since + torn_away_ns)
 		return false;
-	return atomic_compare_exchange_strong(&following, &since, now);
+	return __atomic_compare_exchange_n(&following, &since, now, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* `mmgate set` asks for something. */
@@ -901,7 +901,7 @@ static never_inline void follow_request(struct thread *t)
 				   !change_settings(t, text));
 		SET(request, serial);
 	}
-	atomic_store(&following, 0);
+	end_following();
 }
 
 static never_inline void look_for_auto(struct thread *t)
@@ -917,6 +917,11 @@ static never_inline void look_for_auto(struct thread *t)
 
 static always_inline void count_for_auto(struct thread *t, enum op op)
 {
+	static uint8_t lines;
+
+	if (unlikely(t->line == 0))
+		t->line =
+			__atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED) | 0x80;
 	auto_count(t->line, op);
 	if (--t->patience == 0)
 		look_for_auto(t);
