@@ -10,7 +10,7 @@
 #include "knobs.h"
 #include "units.h"
 
-enum { LEAST_CALLS = 100, OPS_ALONE = 2, WORDS = 128 };
+enum { LEAST_CALLS = 100, LEAST_OF_OP = 20, OPS_ALONE = 2, WORDS = 128 };
 
 /* Effort of a remedy. */
 enum { EASY = 1, PLAIN, SPECIAL, DETAILED, COMBINED };
@@ -67,7 +67,7 @@ void search_add(struct search_list *list, enum search_kind kind,
 
 static bool matters(const struct profile *p, unsigned op)
 {
-	return p->op[op].count > 0 &&
+	return p->op[op].count >= LEAST_OF_OP &&
 	       p->op[op].kernel_ns >= least_part * p->kernel_ns;
 }
 
