@@ -228,3 +228,21 @@ print($1)"
 	END
 	diff "$BATS_TEST_TMPDIR/expected" <(echo "$output")
 }
+
+# By frame pointers: this machine's libunwind knows no other registers.
+@test "stacks are copied from the caller on, and unwound here" {
+	"$BUILD/mmgate" doctor | grep -q 'stacks are not resolved' &&
+		skip 'built without libunwind or elfutils'
+	"$ARM_CC" -O2 -g -D_GNU_SOURCE -pthread \
+		-o "$BATS_TEST_TMPDIR/places" "$ROOT/tests/subjects/places.c"
+	emulated -E LD_PRELOAD="$LIBRARY" -E MMGATE_LOG="$LOGS" \
+		-E MMGATE_STACKS=every:1 "$BATS_TEST_TMPDIR/places" named 5 \
+		2>/dev/null
+	run -0 report "sorted('%s %s %d' % (s['site'].split(' ')[0], s['via'],
+		s['count']) for s in p[0]['sites'] if s['calls'].get('munmap'))"
+	[ "$output" = "['places!grab libc.so.6 15']" ]
+	run -0 "$BUILD/mmgate" export --format folded "$LOGS"
+	for caller in first second third; do
+		[[ $output == *"places!main "*"places!$caller "*"places!grab "* ]]
+	done
+}

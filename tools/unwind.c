@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <elf.h>
 #include <libunwind.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,13 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
 				       void *context);
 
 #if defined(__x86_64__)
-enum { MACHINE = 62 };
+enum { MACHINE = EM_X86_64 };
 /* Numbers of the registers that a sample has, in its order. */
 static const int saved[] = {UNW_X86_64_RBX, UNW_X86_64_RBP, UNW_X86_64_R12,
 			    UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15,
 			    UNW_X86_64_RSP, UNW_X86_64_RIP};
 #else
-enum { MACHINE = 183 };
+enum { MACHINE = EM_AARCH64 };
 static const int saved[] = {UNW_AARCH64_X19, UNW_AARCH64_X20, UNW_AARCH64_X21,
 			    UNW_AARCH64_X22, UNW_AARCH64_X23, UNW_AARCH64_X24,
 			    UNW_AARCH64_X25, UNW_AARCH64_X26, UNW_AARCH64_X27,
@@ -45,7 +46,7 @@ struct mapping {
 
 struct unwind {
 	unw_addr_space_t space;
-	bool foreign; /* of another kind of machine */
+	uint32_t machine; /* whose process it was */
 	struct images *images;
 	const struct samples_modules *modules;
 	struct mapping *mappings; /* one a module */
@@ -131,7 +132,7 @@ static uint64_t without_signature(struct unwind *u, uint64_t word)
 {
 	const uint64_t address = word & 0xffffffffffff;
 
-	if (MACHINE != 183 || address == word)
+	if (u->machine != EM_AARCH64 || address == word)
 		return word;
 	return mapping_at(u, address) ? address : word;
 }
@@ -272,7 +273,7 @@ struct unwind *unwind_new(struct images *images,
 	u->images = images;
 	u->modules = modules;
 	u->mappings = xcalloc(modules->count + 1, sizeof(*u->mappings));
-	u->foreign = machine != MACHINE;
+	u->machine = machine;
 	u->space = unw_create_addr_space(&asked.accessors, 0);
 	if (!u->space)
 		die(EXIT_FAILED, "libunwind: no memory");
@@ -392,19 +393,63 @@ static void drop_lost(struct unwind_chain *chain)
 		chain->count--;
 }
 
-void unwind_call(struct unwind *u, const struct samples_call *call,
-		 struct unwind_chain *chain)
+/* --- on another kind of machine --- */
+
+static bool copied_word(struct unwind *u, uint64_t address, uint64_t *word)
+{
+	const struct record_sample *s = u->call->raw;
+	uint64_t at = address - s->from;
+
+	if (s->bytes < sizeof(*word) || at > s->bytes - sizeof(*word))
+		return false;
+	memcpy(word, u->call->copy + at, sizeof(*word));
+	*word = without_signature(u, *word);
+	return true;
+}
+
+/* libunwind knows this machine's registers only.  Code for aarch64 keeps frame
+ * pointers, nearly all of it: x29, and with it the return address. */
+static void walk_frame_pointers(struct unwind *u, struct unwind_chain *chain)
+{
+	enum { X29 = 10, PC = 13 };
+	const uint64_t *registers = u->call->raw->registers;
+	uint64_t frame = registers[X29], below = 0, pc = registers[PC];
+
+	if (u->machine != EM_AARCH64)
+		return;
+	while (chain->count < UNWIND_MOST && pc != 0) {
+		chain->frames[chain->count] =
+			frame_at(u, pc, chain->count == 0, true);
+		chain->count++;
+		if (frame <= below || !copied_word(u, frame + 8, &pc))
+			break;
+		below = frame;
+		if (!copied_word(u, frame, &frame))
+			break;
+	}
+	chain->cut = frame != 0 && u->call->raw->end != END_OWNER;
+}
+
+static void walk_by_libunwind(struct unwind *u, struct unwind_chain *chain)
 {
 	unw_cursor_t cursor;
 
+	if (unw_init_remote(&cursor, u->space, u) == 0)
+		walk(u, &cursor, chain);
+}
+
+void unwind_call(struct unwind *u, const struct samples_call *call,
+		 struct unwind_chain *chain)
+{
 	chain->count = 0;
 	chain->cut = false;
-	if (u->foreign || !call->copy)
+	if (!call->copy)
 		return;
 	take_call(u, call);
-	if (unw_init_remote(&cursor, u->space, u) != 0)
-		return;
-	walk(u, &cursor, chain);
+	if (u->machine == MACHINE)
+		walk_by_libunwind(u, chain);
+	else
+		walk_frame_pointers(u, chain);
 	drop_own(chain);
 	drop_lost(chain);
 }
