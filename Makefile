@@ -52,7 +52,7 @@ SHIM_CFLAGS := -fPIC -ffreestanding -fvisibility=hidden -fno-stack-protector \
 # One segment of code and constants: each more is a mapping in every program.
 SHIM_LDFLAGS := -shared -nostartfiles -Wl,-z,defs -Wl,-z,now -Wl,-z,relro \
 	-Wl,-z,initfirst -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-z,noseparate-code -Wl,--as-needed \
-	-Wl,--build-id \
+	-Wl,--build-id -Wl,--eh-frame-hdr \
 	-Wl,-soname,libmmgate.so -Wl,--version-script=$(BUILD)/shim/exports.map
 
 # Stacks are unwound and code is named by these, where they are installed.

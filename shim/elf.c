@@ -284,6 +284,9 @@ static void each_of(const struct link_map *module,
 	struct elf_image image;
 	const Elf64_Ehdr *elf = header_of(module, &image);
 
+	/* What the kernel maps has no path. */
+	if (*code.path == '\0' && image.soname != NULL)
+		code.path = image.soname;
 	if (elf != NULL && text_is((const char *)elf->e_ident, SELFMAG, ELFMAG))
 		each_segment(module->l_addr,
 			     (const void *)((const char *)elf + elf->e_phoff),
@@ -294,7 +297,7 @@ void elf_each_code(const Elf64_Phdr *headers, unsigned long count,
 		   void (*each)(const struct elf_code *code))
 {
 	const struct link_map *module = first_module(headers, count);
-	struct elf_code program = {.path = ""};
+	struct elf_code program = {.path = NULL};
 	uintptr_t bias;
 
 	if (headers != NULL && program_bias(headers, count, &bias))

@@ -44,7 +44,7 @@ struct elf_code {
 	uintptr_t start;
 	uint64_t length;
 	uint64_t offset;         /* of `start` in the file */
-	const char *path;        /* as the loader found it; the program's: "" */
+	const char *path;        /* as the loader found it; NULL: the program */
 	const uint8_t *build_id; /* NULL: it has none */
 	uint32_t build_id_bytes;
 };

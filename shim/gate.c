@@ -723,7 +723,8 @@ static void follow_mappings(const struct gate_span *span, long result,
 			    uint64_t now)
 {
 	if (span->op == OP_MMAP && !sys_failed(result))
-		stack_mapped((uint64_t)result, span->length, span->flags,
+		stack_mapped((uint64_t)result, span->length, span->arg,
+			     span->flags,
 			     class_of((uintptr_t)span->caller) == CALLER_LIBC);
 	else if (span->op == OP_MUNMAP && result == 0)
 		stack_unmapped(span->addr, span->length, now);

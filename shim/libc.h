@@ -3,7 +3,7 @@
  * libc: what a process's start looks like under one libc or the other.
  *
  * libc_glibc.c or libc_musl.c, as the library is built for.  For the
- * constructor only.
+ * constructor, unless it is said.
  */
 #ifndef MMGATE_LIBC_H
 #define MMGATE_LIBC_H
@@ -23,6 +23,9 @@ const Elf64_auxv_t *libc_auxv(char **environment);
 /* What the kernel put on the main thread's stack begins there or a little
  * below; argv: the constructor's second argument. */
 uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv);
+
+/* Does this libc map its threads' stacks so?  At any time. */
+bool libc_maps_stacks(uint32_t protection, uint32_t flags);
 
 /* libc's image; headers, count: the program's own.  loader: the image at
  * AT_BASE. */

@@ -2,6 +2,7 @@
 #include "libc.h"
 
 #include <stddef.h>
+#include <sys/mman.h>
 
 #include "poison.h"
 
@@ -26,6 +27,12 @@ uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv)
 {
 	(void)auxv;
 	return (uintptr_t)argv - sizeof(long);
+}
+
+bool libc_maps_stacks(uint32_t protection, uint32_t flags)
+{
+	(void)protection;
+	return flags & MAP_STACK;
 }
 
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 #include "poison.h"
 
@@ -45,6 +46,13 @@ uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv)
 		if (auxv->a_type == AT_RANDOM)
 			return auxv->a_un.a_val & ~(uintptr_t)7;
 	return 0;
+}
+
+/* A guard's protection at first, and no flag that says it. */
+bool libc_maps_stacks(uint32_t protection, uint32_t flags)
+{
+	return protection == PROT_NONE &&
+	       flags == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,

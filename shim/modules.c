@@ -145,7 +145,7 @@ static void note_code(const struct elf_code *code)
 		for (uint32_t i = 0; i < m.build_id_bytes; i++)
 			m.build_id[i] = code->build_id[i];
 	}
-	note(&m, *code->path != '\0' ? code->path : program);
+	note(&m, code->path != NULL ? code->path : program);
 }
 
 /* The child has what its parent had, and its parent's log is still mapped. */

@@ -2,9 +2,9 @@
 #include "stack.h"
 
 #include <stddef.h>
-#include <sys/mman.h>
 
 #include "clock.h"
+#include "libc.h"
 #include "log.h"
 #include "modules.h"
 #include "sys.h"
@@ -204,13 +204,13 @@ static uint64_t stack_start(uint64_t end)
 	return 0;
 }
 
-void stack_mapped(uint64_t start, uint64_t length, uint32_t flags,
-		  bool libc_did)
+void stack_mapped(uint64_t start, uint64_t length, uint32_t protection,
+		  uint32_t flags, bool libc_did)
 {
 	/* A program may choose to map where the main stack could grow. */
 	if (start < self.main_top && start + length > self.main_low)
 		self.main_low = start + length;
-	if (flags & MAP_STACK && libc_did)
+	if (libc_did && libc_maps_stacks(protection, flags))
 		add_stack(start, length);
 }
 

@@ -40,8 +40,8 @@ void stack_begin(void);
 void stack_derive(void);
 
 /* Something was mapped, by a call that libc made for itself or not. */
-void stack_mapped(uint64_t start, uint64_t length, uint32_t flags,
-		  bool libc_did);
+void stack_mapped(uint64_t start, uint64_t length, uint32_t protection,
+		  uint32_t flags, bool libc_did);
 /* It was unmapped again, at `now` (ticks). */
 void stack_unmapped(uint64_t start, uint64_t length, uint64_t now);
 

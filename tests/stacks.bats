@@ -202,6 +202,17 @@ bare malloc 15"
 		<<<"$output")" 3
 }
 
+@test "when the library was replaced since, chains begin at the caller" {
+	mkdir "$LOGS"
+	cp "$LIBRARY" "$BATS_TEST_TMPDIR/old.so"
+	LD_PRELOAD=$BATS_TEST_TMPDIR/old.so MMGATE_LOG=$LOGS \
+		MMGATE_STACKS=every:1 "$PLACES" named 5
+	rm "$BATS_TEST_TMPDIR/old.so"
+	run -0 sites mmap,munmap
+	equal "$output" "places!grab free 15
+places!grab malloc 15"
+}
+
 # stops CMD...: the chain of each call under gdb, its own view beside ours, a
 # thread and a chain a line; prints "N the same, M others".
 stops() {

@@ -30,6 +30,7 @@ static const int saved[] = {UNW_AARCH64_X19, UNW_AARCH64_X20, UNW_AARCH64_X21,
 
 enum {
 	SAVED = sizeof(saved) / sizeof(saved[0]),
+	MOST_TRIES = 8,
 	/* Above the copy: the rest of the stack, as far as anybody goes. */
 	STACK_REST = 256 << 20,
 };
@@ -428,6 +429,8 @@ static void walk_frame_pointers(struct unwind *u, struct unwind_chain *chain)
 			break;
 	}
 	chain->cut = frame != 0 && u->call->raw->end != END_OWNER;
+	drop_own(chain);
+	drop_lost(chain);
 }
 
 static void walk_by_libunwind(struct unwind *u, struct unwind_chain *chain)
@@ -436,6 +439,63 @@ static void walk_by_libunwind(struct unwind *u, struct unwind_chain *chain)
 
 	if (unw_init_remote(&cursor, u->space, u) == 0)
 		walk(u, &cursor, chain);
+	drop_own(chain);
+	drop_lost(chain);
+}
+
+/* --- when the library's own frames cannot be left --- */
+
+static bool is_better(const struct unwind_chain *a,
+		      const struct unwind_chain *b)
+{
+	if (a->cut != b->cut)
+		return !a->cut;
+	return a->count > b->count;
+}
+
+/* The chain from the caller on, which returns to it from the word at `at` of
+ * the copy.  Registers that the way here has changed are wrong; few functions
+ * need them to be left. */
+static void walk_from(struct unwind *u, uint32_t at, struct unwind_chain *chain)
+{
+	unw_cursor_t cursor;
+	uint32_t i;
+
+	u->cut = u->guessed = false;
+	u->registers[UNW_REG_SP] = u->call->raw->from + at + sizeof(uint64_t);
+	u->registers[UNW_REG_IP] = u->call->event.raw.caller;
+	chain->count = 0;
+	if (unw_init_remote(&cursor, u->space, u) == 0)
+		walk(u, &cursor, chain);
+	for (i = 0; i < chain->count; i++)
+		chain->frames[i].flags |= i > 0 ? FRAME_GUESSED : 0;
+	if (chain->count > 0)
+		chain->frames[0].flags &= ~(uint32_t)FRAME_EXACT;
+	drop_lost(chain);
+}
+
+/*
+ * The library's file was replaced since, or the libc below it has no unwind
+ * tables (musl's).  Where the caller goes on is known, so its frame begins
+ * behind a word with that address: the one that leads farthest.
+ */
+static void walk_from_caller(struct unwind *u, struct unwind_chain *best)
+{
+	const struct record_sample *s = u->call->raw;
+	struct unwind_chain *chain = xcalloc(1, sizeof(*chain));
+	uint64_t word;
+	uint32_t at, tries = 0;
+
+	for (at = 0; at + sizeof(word) <= s->bytes && tries < MOST_TRIES;
+	     at += sizeof(word)) {
+		memcpy(&word, u->call->copy + at, sizeof(word));
+		if (word != u->call->event.raw.caller)
+			continue;
+		walk_from(u, at, chain);
+		if (tries++ == 0 || is_better(chain, best))
+			memcpy(best, chain, sizeof(*best));
+	}
+	free(chain);
 }
 
 void unwind_call(struct unwind *u, const struct samples_call *call,
@@ -446,10 +506,11 @@ void unwind_call(struct unwind *u, const struct samples_call *call,
 	if (!call->copy)
 		return;
 	take_call(u, call);
-	if (u->machine == MACHINE)
-		walk_by_libunwind(u, chain);
-	else
+	if (u->machine != MACHINE) {
 		walk_frame_pointers(u, chain);
-	drop_own(chain);
-	drop_lost(chain);
+		return;
+	}
+	walk_by_libunwind(u, chain);
+	if (chain->count == 0 || chain->frames[0].pc != call->event.raw.caller)
+		walk_from_caller(u, chain);
 }

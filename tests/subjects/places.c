@@ -74,8 +74,10 @@ PLACE void third(void)
 
 static void named(void)
 {
+#ifdef M_MMAP_THRESHOLD
 	/* Every block by a mapping of its own. */
 	mallopt(M_MMAP_THRESHOLD, SIZE / 2);
+#endif
 	for (int i = 0; i < count; i++) {
 		first();
 		second();
