@@ -576,6 +576,16 @@ static void seal(struct record_sample *sample)
 			 __ATOMIC_RELEASE);
 }
 
+/* A handler may fork in here, and what a child takes is its own log's. */
+static bool is_ours(const struct record_sample *sample)
+{
+	uint64_t from = (uintptr_t)self.samples;
+	uint64_t slots = (uint64_t)self.pools[POOL_EVERY].slots +
+			 self.pools[POOL_SLOW].slots;
+
+	return (uintptr_t)sample - from < slots * sizeof(*sample);
+}
+
 uint32_t stack_copy(struct record_sample *sample, const void *behind,
 		    const void *caller)
 {
@@ -586,10 +596,14 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 	struct pool *pool = &self.pools[kind];
 	bool filled;
 
+	if (!is_ours(sample))
+		return 0;
 	capture(sample->registers);
 	sample->from = sample->registers[STACK_POINTER];
 	measure(sample, behind, caller);
 	filled = fill_copy(pool, place - pool->first, sample->bytes);
+	if (!is_ours(sample))
+		return 0;
 	if (filled) {
 		copy_words((uint64_t *)(self.copies + place * self.copy_bytes),
 			   (const uint64_t *)sample->from, sample->bytes / 8);
@@ -597,6 +611,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 	} else {
 		lose(kind);
 	}
-	release(pool, place - pool->first);
+	if (is_ours(sample))
+		release(pool, place - pool->first);
 	return filled ? 1 + place : 0;
 }
