@@ -29,6 +29,8 @@ $(fuzz)/tools/hist.o: FUZZ_WATCH += -fno-sanitize-coverage=trace-cmp
 FUZZ_LIMITS := -timeout=5 -rss_limit_mb=512 -malloc_limit_mb=256 \
 	-max_len=4096 -print_final_stats=1
 
+$(fuzz)/tools/embed.o: $(wildcard tools/html/*)
+
 define compile_for_fuzz
 @echo "  CC    $< (fuzz)"; mkdir -p $(@D)
 $(Q)$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) $(FUZZ_WATCH) -iquote shim \

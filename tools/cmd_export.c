@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "busy.h"
 #include "cmd.h"
 #include "die.h"
 #include "export.h"
@@ -614,9 +616,13 @@ static int run(int argc, char **argv)
 	x.to.dir = dir;
 	x.to.out = output_open(x.output);
 	x.to.images = images_new();
+	/* Not between lines that go to the same terminal. */
+	if (isatty(fileno(x.to.out)) != 1)
+		busy_begin(busy_events(dir));
 	status = x.format->all ? x.format->all(&x.to) : write_logs(&x, dir);
 	if (dir->broken > 0)
 		status = EXIT_FAILED;
+	busy_end();
 	images_free(x.to.images, symbols_free);
 	output_close(x.to.out, x.output);
 	log_dir_close(dir);

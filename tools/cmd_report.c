@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
 #include "cmd.h"
 #include "die.h"
 #include "opts.h"
@@ -217,13 +218,15 @@ static void find_span(const struct report *report, uint64_t *from, uint64_t *to)
 	}
 	if (report->rows && report->rows->row[0].from_ns < *from)
 		*from = report->rows->row[0].from_ns;
+	if (*from > *to)
+		*from = *to;
 }
 
 static uint64_t instant(const struct moment *m, uint64_t from, uint64_t to)
 {
 	if (m->before_end)
 		return to - from > m->ns ? to - m->ns : from;
-	return from + m->ns;
+	return from < UINT64_MAX - m->ns ? from + m->ns : UINT64_MAX - 1;
 }
 
 static void set_window(struct report *report, const struct request *r)
@@ -231,7 +234,7 @@ static void set_window(struct report *report, const struct request *r)
 	uint64_t from, to;
 
 	find_span(report, &from, &to);
-	report->origin_ns = from == UINT64_MAX ? 0 : from;
+	report->origin_ns = from;
 	report->windowed = r->since.given || r->until.given;
 	report->window = (struct window){0, UINT64_MAX};
 	if (r->since.given)
@@ -320,10 +323,21 @@ static void look_into(struct opened *o, const struct request *r)
 	report->worst = &o->worst;
 }
 
+/* Each is read once for the verdict, and more often for what else is asked. */
+static uint64_t events_to_read(const struct log_dir *dir,
+			       const struct request *r)
+{
+	unsigned times =
+		1 + (r->since.given || r->until.given) + 2 * (r->worst > 0);
+
+	return times * busy_events(dir);
+}
+
 static void open_report(struct opened *o, const char *directory,
 			struct images *images, const struct request *r)
 {
 	*o = (struct opened){.dir = log_dir_open(directory)};
+	busy_begin(events_to_read(o->dir, r));
 	o->report =
 		(struct report){.dir = o->dir, .images = images, .by = r->by};
 	select_processes(&o->report, r->process);
@@ -332,6 +346,7 @@ static void open_report(struct opened *o, const char *directory,
 	cut_processes(&o->report);
 	cut_rows(o);
 	look_into(o, r);
+	busy_end();
 }
 
 static void close_report(struct opened *o)

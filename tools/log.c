@@ -14,7 +14,7 @@
 #include "source.h"
 #include "utf8.h"
 
-enum { WHY_BYTES = 256, LAST_EVENTS = 64 };
+enum { WHY_BYTES = 256, LAST_EVENTS = 64, WATCH_EACH = 65536 };
 
 struct log {
 	char *path;
@@ -214,6 +214,11 @@ static bool find_rate(struct log *log, const struct record_header *h,
 	return true;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* A number of ns that came from a file: it may be anything. */
 static uint64_t to_ns(double ns)
 {
@@ -282,7 +287,7 @@ static void take_header(struct log *log, const struct record_header *h)
 	p->ppid = h->ppid;
 	p->epoch = h->epoch;
 	p->started_unix_ns = h->started;
-	p->started_ns = h->start.ns;
+	p->started_ns = smaller(h->start.ns, UINT64_C(1) << 62);
 	p->exited = pair_is_valid(&h->end);
 	if (last && last->ns > h->start.ns)
 		p->duration_ns = last->ns - h->start.ns;
@@ -347,11 +352,6 @@ static bool check_ring(const struct log *log, const struct merge_ring *ring,
 			      (unsigned long long)ring->populated,
 			      (unsigned long long)slots);
 	return true;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static void count_events(struct log_process *p, const struct merge_ring *ring,
@@ -810,11 +810,30 @@ struct conversion {
 	void *context;
 };
 
+static void (*watch)(uint64_t events);
+static uint64_t unwatched; /* events since it was called */
+
+void log_watch(void (*tick)(uint64_t events))
+{
+	watch = tick;
+	unwatched = 0;
+}
+
+static void count_watched(void)
+{
+	if (++unwatched < WATCH_EACH)
+		return;
+	watch(unwatched);
+	unwatched = 0;
+}
+
 static int convert(void *context, const struct record_event *event)
 {
 	const struct conversion *c = context;
 	struct log_event out = log_convert(c->log, event);
 
+	if (watch)
+		count_watched();
 	return c->each(c->context, &out);
 }
 

@@ -83,6 +83,9 @@ uint64_t log_pid_started(uint32_t pid);
 int log_each_event(struct log *log,
 		   int (*each)(void *context, const struct log_event *event),
 		   void *context);
+/* Calls `tick` now and then while events are read, with the number of those
+ * since the last time; NULL: no more. */
+void log_watch(void (*tick)(uint64_t events));
 void log_close(struct log *log);
 
 /* --- for samples.c --- */

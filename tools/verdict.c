@@ -564,8 +564,7 @@ static void find_causes(struct verdict *v, const struct sums *s)
 		qsort(v->cause, v->causes, sizeof(*v->cause), by_ns);
 }
 
-static const struct verdict_item *cause_of(const struct verdict *v,
-					   enum verdict_cause id)
+static struct verdict_item *cause_of(struct verdict *v, enum verdict_cause id)
 {
 	size_t i;
 
@@ -573,6 +572,15 @@ static const struct verdict_item *cause_of(const struct verdict *v,
 		if (v->cause[i].id == (int)id)
 			return &v->cause[i];
 	return NULL;
+}
+
+static void put_first(struct verdict *v, struct verdict_item *cause)
+{
+	struct verdict_item first = *cause;
+
+	memmove(v->cause + 1, v->cause,
+		(size_t)(cause - v->cause) * sizeof(first));
+	v->cause[0] = first;
 }
 
 /* --- the answer --- */
@@ -608,8 +616,7 @@ static const char *carrier(const struct sums *s)
 	return NULL;
 }
 
-static enum verdict_answer answer_of(const struct verdict *v,
-				     const struct sums *s)
+static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *lost = &v->lost;
 
@@ -628,8 +635,8 @@ static enum verdict_answer answer_of(const struct verdict *v,
 		       : VERDICT_PARTLY;
 }
 
-/* The cause to name in place of the lock. */
-static const char *instead(const struct verdict *v)
+/* The cause to name in place of the lock; it is the first one then. */
+static const char *instead(struct verdict *v)
 {
 	static const char *const names[CAUSE_COUNT] = {
 		[CAUSE_ALONE] = "one thread makes all calls",
@@ -650,11 +657,16 @@ static const char *instead(const struct verdict *v)
 		CAUSE_HUGE,   CAUSE_SHOOTDOWN, CAUSE_FAULTS, CAUSE_ABOVE,
 		CAUSE_STALLS, CAUSE_CPUS,      CAUSE_WORK,
 	};
+	struct verdict_item *cause;
 	size_t i;
 
-	for (i = 0; i < sizeof(first) / sizeof(*first); i++)
-		if (cause_of(v, first[i]))
-			return names[first[i]];
+	for (i = 0; i < sizeof(first) / sizeof(*first); i++) {
+		cause = cause_of(v, first[i]);
+		if (!cause)
+			continue;
+		put_first(v, cause);
+		return names[first[i]];
+	}
 	return NULL;
 }
 
@@ -681,9 +693,9 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 		   units_percent(of(v->lost.high, v->thread_ns)));
 }
 
-static char *headline(const struct verdict *v, const struct sums *s)
+static char *headline(struct verdict *v, const struct sums *s)
 {
-	const char *other = instead(v);
+	const char *other = v->answer == VERDICT_NO ? instead(v) : NULL;
 	char *cost = range(v), *out;
 
 	switch (v->answer) {

@@ -54,5 +54,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_end(stage_run(cmd_export.run, "export --format prometheus DIR",
 			    STAGE_TEXT),
 		  end);
+	check_end(stage_run(cmd_report.run,
+			    "report --worst 3 --since 0 --until 99999s DIR",
+			    STAGE_TEXT),
+		  end);
+	check_end(stage_run(cmd_report.run,
+			    "report --worst 1000 --by size --format json DIR",
+			    STAGE_JSON),
+		  end);
+	check_end(stage_run(cmd_report.run, "report --format html DIR",
+			    STAGE_HTML),
+		  end);
 	return 0;
 }

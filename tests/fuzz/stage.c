@@ -113,7 +113,7 @@ static uint64_t hash(const struct output *o)
 
 /* --- what they must be --- */
 
-static void check_characters(const struct output *o)
+static void check_characters(const struct output *o, bool tabs)
 {
 	size_t i, length;
 
@@ -121,6 +121,7 @@ static void check_characters(const struct output *o)
 		stage_check(o->text[i] != '\0', "no zero byte");
 		length = utf8_length(o->text + i);
 		stage_check(length == 0 || o->text[i] == '\n' ||
+				    (tabs && o->text[i] == '\t') ||
 				    !utf8_is_control(o->text + i),
 			    "no control character but the line's end");
 		length += length == 0;
@@ -152,12 +153,27 @@ static void check_csv(void)
 	}
 }
 
+/* The whole of it, and nothing of a log among its tags. */
+static void check_html(void)
+{
+	const char *end = strstr(out.text, "<script>"), *s;
+
+	stage_check(!strncmp(out.text, "<!DOCTYPE html>", 15), "it begins");
+	stage_check(end && !strcmp(out.text + out.length - 8, "</html>\n"),
+		    "it ends");
+	for (s = out.text; s < end; s++)
+		stage_check(*s != '<' || strchr("!/abcdefghlmnopstuv", s[1]),
+			    "a tag");
+}
+
 static void check_form(enum stage_form form)
 {
 	if (form == STAGE_CSV)
 		check_csv();
 	else if (form == STAGE_JSON)
 		stage_check(json_check(out.text, 1), "one JSON value");
+	else if (form == STAGE_HTML)
+		check_html();
 	else if (form == STAGE_JSON_LINES)
 		stage_check(json_check(out.text, lines(&out)),
 			    "a JSON value a line");
@@ -167,16 +183,14 @@ static void check_form(enum stage_form form)
 
 static int split(const char *line, char *words, char **argv)
 {
-	const char *dir = strstr(line, "DIR");
 	int argc = 0;
 
-	if (dir)
-		sprintf(words, "%.*s%s%s", (int)(dir - line), line, directory,
-			dir + 3);
-	else
-		strcpy(words, line);
-	while ((argv[argc] = strsep(&words, " ")))
+	strcpy(words, line);
+	while ((argv[argc] = strsep(&words, " "))) {
+		if (!strcmp(argv[argc], "DIR"))
+			argv[argc] = directory;
 		argc++;
+	}
 	return argc;
 }
 
@@ -224,8 +238,8 @@ struct stage_end stage_run(int (*command)(int argc, char **argv),
 	fflush(stderr);
 	stdout = real_out;
 	stderr = real_err;
-	check_characters(&out);
-	check_characters(&err);
+	check_characters(&out, form == STAGE_HTML);
+	check_characters(&err, false);
 	check_complaints();
 	if (!end.died && out.length + 4096 < KEPT)
 		check_form(form);

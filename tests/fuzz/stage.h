@@ -14,7 +14,13 @@
 #include <stdint.h>
 
 /* What standard output has to be, beside free of control characters. */
-enum stage_form { STAGE_TEXT, STAGE_CSV, STAGE_JSON, STAGE_JSON_LINES };
+enum stage_form {
+	STAGE_TEXT,
+	STAGE_CSV,
+	STAGE_JSON,
+	STAGE_JSON_LINES,
+	STAGE_HTML,
+};
 
 struct stage_end {
 	int status;
@@ -28,7 +34,7 @@ struct stage_end {
 void stage_begin(void);
 char *stage_path(const char *name);
 
-/* Calls a command with the words of `line`, in which DIR stands for the
+/* Calls a command with the words of `line`, of which DIR stands for the
  * directory. */
 struct stage_end stage_run(int (*command)(int argc, char **argv),
 			   const char *line, enum stage_form form);
