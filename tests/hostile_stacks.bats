@@ -18,7 +18,7 @@ copied() {
 @test "stacks that end at holes, guards and moving neighbours" {
 	for kind in top neighbour signal tiny twin below; do
 		run -0 copied "$kind"
-		equal "$output" done "$kind"
+		equal "$output" 'done' "$kind"
 	done
 	# The counts are of calls, whether they were copied or not.
 	run -0 report "sum(e['stacks']['samples'] >= 64 for e in p)"
@@ -30,7 +30,7 @@ copied() {
 		run -0 env LD_PRELOAD="$LIBRARY" MMGATE_LOG="$LOGS" \
 			MMGATE_STACKS=every:1,slow:0 MMGATE_STACK_SIZE=$size \
 			"$SUBJECTS/edges" tiny 50
-		equal "$output" done "$size"
+		equal "$output" 'done' "$size"
 	done
 	run -0 report "sum(e['stacks']['samples'] >= 16 for e in p)"
 	equal "$output" 3 'programs with samples'
@@ -54,7 +54,7 @@ os.wait()'
 	run -0 env LD_PRELOAD="$LIBRARY" MMGATE_LOG="$LOGS" \
 		MMGATE_LOG_SIZE=256K MMGATE_STACKS=every:1 \
 		MMGATE_STACK_SIZE=64K "$SUBJECTS/edges" tiny 50
-	equal "$output" done
+	equal "$output" 'done'
 	run -0 report "(p[0]['stacks']['samples'], p[0]['limits'])"
 	contains "$output" '(0, '
 	contains "$output" 'no room for stacks'

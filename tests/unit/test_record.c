@@ -170,6 +170,59 @@ static void check_names(void)
 		   "the magic can be read");
 }
 
+/* --- pools of samples --- */
+
+/* Are all picks that count in their slots, after `head` of them? */
+static bool holds_all(const uint64_t *slot, uint64_t head, uint32_t slots)
+{
+	uint64_t step = UINT64_C(1) << record_pool_thin(head, slots);
+
+	for (uint64_t n = 0; n < head; n += step)
+		if (slot[record_pool_slot(n, slots)] != n)
+			return false;
+	return true;
+}
+
+/* Between half and all of the slots are in use once they were full. */
+static bool is_filled(uint64_t head, uint32_t slots)
+{
+	uint64_t step = UINT64_C(1) << record_pool_thin(head, slots);
+	uint64_t kept = (head + step - 1) / step;
+
+	return kept <= slots && (head < slots || kept > slots / 2);
+}
+
+static void check_pool(uint32_t slots)
+{
+	uint64_t slot[64];
+	bool complete = true, filled = true;
+
+	memset(slot, 0xff, sizeof(slot));
+	for (uint64_t n = 0; n < 5000; n++) {
+		unsigned thin = record_pool_thin(n + 1, slots);
+
+		if ((n & ((UINT64_C(1) << thin) - 1)) == 0)
+			slot[record_pool_slot(n, slots)] = n;
+		complete &= holds_all(slot, n + 1, slots);
+		filled &= is_filled(n + 1, slots);
+	}
+	check_true(complete, "%u slots: each sample that counts is there",
+		   slots);
+	check_true(filled, "%u slots: as many as there is room for", slots);
+}
+
+static void check_pools(void)
+{
+	check_u64(0, record_pool_thin(0, 8), "nothing is dropped at first");
+	check_u64(0, record_pool_thin(8, 8), "nor when all slots are full");
+	check_u64(1, record_pool_thin(9, 8), "then every second one");
+	check_u64(2, record_pool_thin(17, 8), "then three of four");
+	for (uint32_t slots = 2; slots <= 64; slots *= 2)
+		check_pool(slots);
+	check_true(record_pool_slot(UINT64_C(1) << 60, 512) < 512,
+		   "a slot after a very long run");
+}
+
 int main(void)
 {
 	check_buckets();
@@ -178,5 +231,6 @@ int main(void)
 	check_mixes();
 	check_times();
 	check_names();
+	check_pools();
 	return check_done();
 }
