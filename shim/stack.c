@@ -121,19 +121,30 @@ void stack_init(const struct knobs *knobs, uintptr_t main_top)
 	stack_follow(knobs);
 }
 
+/* What a forked child has of its parent. */
+static void forget_pools(void)
+{
+	for (int i = 0; i < POOL_COUNT; i++) {
+		self.pools[i].head = 0;
+		self.pools[i].in_window = 0;
+		for (uint32_t k = 0; k < self.pools[i].slots; k++)
+			self.pools[i].state[k] = 0;
+	}
+	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
+		self.sample_pages[i] = 0;
+}
+
 void stack_begin(void)
 {
 	const struct record_stacks *layout = log_layout();
 
+	if (self.samples != NULL)
+		forget_pools();
 	for (int i = 0; i < POOL_COUNT; i++) {
-		self.pools[i] = (struct pool){
-			.slots = layout->pool[i].slots,
-			.first = layout->pool[i].first,
-			.spread = 1,
-		};
+		self.pools[i].slots = layout->pool[i].slots;
+		self.pools[i].first = layout->pool[i].first;
+		self.pools[i].spread = 1;
 	}
-	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
-		self.sample_pages[i] = 0;
 	self.samples = log_at(layout->samples_at);
 	self.copies = log_at(layout->copies_at);
 	self.copy_bytes = layout->copy_bytes;
