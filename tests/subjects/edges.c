@@ -108,9 +108,10 @@ static void neighbour(void)
 	char *at = map(NULL, STACK + 2 * PAGE, PROT_NONE, 0);
 	pthread_t thread;
 
-	if (mprotect(at, STACK, PROT_READ | PROT_WRITE) != 0 ||
-	    pthread_create(&thread, NULL, flip, at + STACK) != 0)
-		fail("neighbour");
+	if (mprotect(at, STACK, PROT_READ | PROT_WRITE) != 0)
+		fail("mprotect");
+	if (pthread_create(&thread, NULL, flip, at + STACK) != 0)
+		fail("pthread_create");
 	work_on(at, STACK);
 	atomic_store(&stop, 1);
 	pthread_join(thread, NULL);
