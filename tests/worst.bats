@@ -50,6 +50,26 @@ print(any(o["count"] for c in w for o in (c["before"], c["after"])))' \
 		<<<"$output")" True 'somebody was there'
 }
 
+@test "who waited at the gate, and for whom, adds up" {
+	mmgate run --quiet --lock mutex --long gate -o "$LOGS" -- \
+		"$SUBJECTS/alike" populate
+	mmgate report --format json "$LOGS" >"$BATS_TEST_TMPDIR/json"
+	run -0 "$PYTHON" - "$BATS_TEST_TMPDIR/json" <<-'EOP'
+		import json, sys
+		p = json.load(open(sys.argv[1]))["processes"][0]
+		waited = sum(c["wait_ns"]["sum"] for c in p["calls"].values())
+		pairs = p["waits_for"]
+		assert all(w["ns"] > 0 and w["waiter"]["site"] and w["holder"]["site"]
+		           for w in pairs)
+		assert [w["ns"] for w in pairs] == \
+		    sorted((w["ns"] for w in pairs), reverse=True)
+		assert sum(w["ns"] for w in pairs) <= waited * 1.01 + 1000
+		ops = {w[k]["op"] for w in pairs for k in ("waiter", "holder")}
+		assert ops <= set(p["calls"]) | {"others"}, ops
+		assert all(c["ns"] > 0 for c in p["in_the_way"])
+	EOP
+}
+
 @test "without single calls there is none that is worst" {
 	gate none "$SUBJECTS/mapper" >/dev/null
 	mmgate run --quiet --events off -o "$LOGS" -- "$SUBJECTS/mapper"

@@ -9,6 +9,7 @@
 #include "embed.h"
 #include "flame.h"
 #include "html.h"
+#include "report_blame.h"
 #include "report_notes.h"
 #include "report_sites.h"
 #include "units.h"
@@ -223,6 +224,7 @@ static void put_verdict(const struct report *report, FILE *out)
 			  false);
 	fputs("<h3>What to try, the most promising first</h3>\n", out);
 	put_items(out, "ol", s->verdict.remedy, s->verdict.remedies, true);
+	report_blame_html(s, out);
 	fputs("</section>\n", out);
 }
 

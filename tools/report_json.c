@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "knobs.h"
+#include "report_blame.h"
 #include "report_sites.h"
 #include "report_worst.h"
 
@@ -201,6 +202,8 @@ static void put_process(struct json *j, const struct report *report,
 	json_u64(j, "second_libc", p->second_libc);
 	if (study)
 		put_verdict(j, study);
+	if (study)
+		report_blame_json(study, j);
 	put_settings(j, p);
 	put_locks(j, p);
 	put_hooks(j, p);

@@ -6,6 +6,7 @@
 
 #include "die.h"
 #include "output.h"
+#include "report_blame.h"
 #include "report_notes.h"
 #include "report_sites.h"
 #include "report_worst.h"
@@ -64,6 +65,16 @@ static void note_verdict(const struct report *report,
 
 	if (s && s != report_verdict(report))
 		fprintf(out, "  verdict: %s\n", s->verdict.headline);
+}
+
+static void note_blame(const struct report *report, const struct log_process *p,
+		       FILE *out)
+{
+	const struct study *s =
+		report->studies ? studies_find(report->studies, p) : NULL;
+
+	if (s)
+		report_blame_text(s, out);
 }
 
 /* --- over time --- */
@@ -430,6 +441,7 @@ static void print_process(const struct report *report,
 		print_table(p, out);
 	if (report_calls(p) > 0)
 		report_sites_text(report, p, out);
+	note_blame(report, p, out);
 	report_notes(p, out);
 }
 

@@ -474,8 +474,11 @@ static void find_cpus(struct verdict *v, const struct sums *s)
 	/* Of all threads, those without a call too. */
 	add_cause(v, CAUSE_CPUS, fmin(ns, s->lived),
 		  say("too few CPUs: threads that could run had none for %s in "
-		      "all; some of that is in the calls' times",
-		      units_time(ns)));
+		      "all%s",
+		      units_time(ns),
+		      s->cost > part * s->lived
+			      ? "; some of that is in the calls' times"
+			      : ""));
 }
 
 static bool faults_meet_calls(const struct sums *s)
