@@ -134,6 +134,17 @@ print([o["count"] for n, o in sorted(d["processes"][0]["calls"].items())])' \
 	ROWS
 }
 
+@test "rows of a run that was killed before its first are none, without a word" {
+	gate none "$SUBJECTS/mapper" >/dev/null
+	for make in ': >"$rows"' 'rm "$rows"; truncate -s 300000 "$rows"'; do
+		rows=$LOGS/run.rows
+		eval "$make"
+		run -0 --separate-stderr mmgate report "$LOGS"
+		equal "$stderr" ''
+		contains "$output" munmap
+	done
+}
+
 @test "a directory with rows is replaced like any of mmgate's" {
 	for _ in 1 2 3; do
 		gate none "$SUBJECTS/mapper" >/dev/null

@@ -177,9 +177,14 @@ static void clean_threads(struct rows *rows)
 
 static bool read_parts(struct rows *rows, struct source *source, char why[256])
 {
-	struct rows_header h;
-	int error = source_read(source, &h, sizeof(h), 0);
+	struct rows_header h = {0};
+	int error = 0;
 
+	/* The header is written last: `run` was killed before its first. */
+	if (source->size > 0)
+		error = source_read(source, &h, sizeof(h), 0);
+	if (!error && h.magic == 0)
+		return false;
 	if (!error && !is_ours(&h, why))
 		return false;
 	if (!error) {
