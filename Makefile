@@ -22,7 +22,7 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
 	merge log log_dir image samples demangle images symbols frames \
 	unwind sites chains unresolved rows kinds crowd habits digest \
 	verdict window study worst busy embed html report report_notes \
-	report_sites report_worst report_blame report_json report_text \
+	report_groups report_sites report_worst report_blame report_json report_text \
 	report_diff chart flame report_html export export_chrome \
 	export_prometheus stats sampler rundir launch rewrite preflight \
 	probe_calls probe metric config server measure machine profile \

@@ -106,21 +106,24 @@ static size_t thread_of(struct habits *h, uint32_t tid)
 	return at;
 }
 
-static void add_thread(struct habits *h, size_t at, const struct log_event *e)
+static void add_group(struct habits_group *g, const struct log_event *e)
 {
-	struct habits_thread *t = &h->thread[at];
 	double weight = e->raw.weight;
 
-	if (at == HABITS_THREADS) {
+	g->count += e->raw.weight;
+	g->errors += failed(e) ? e->raw.weight : 0;
+	g->bytes += weight * (double)e->raw.length;
+	g->wait_ns += weight * (double)e->wait_ns;
+	g->kernel_ns += weight * (double)e->kernel_ns;
+	g->max_ns = fmax(g->max_ns, cost(e));
+}
+
+static void add_thread(struct habits *h, size_t at, const struct log_event *e)
+{
+	if (at == HABITS_THREADS)
 		add(&h->other_threads, e);
-		return;
-	}
-	t->count += e->raw.weight;
-	t->errors += failed(e) ? e->raw.weight : 0;
-	t->bytes += weight * (double)e->raw.length;
-	t->wait_ns += weight * (double)e->wait_ns;
-	t->kernel_ns += weight * (double)e->kernel_ns;
-	t->max_ns = fmax(t->max_ns, cost(e));
+	else
+		add_group(&h->thread[at].sum, e);
 }
 
 /* --- mappings that come and go --- */
@@ -336,7 +339,7 @@ static void add_totals(struct habits *h, const struct log_event *e,
 	h->last_ns = e->time_ns;
 	h->weights += e->raw.weight;
 	add(&h->of_kind[kind], e);
-	add(&h->of_size[size_class(e->raw.length)], e);
+	add_group(&h->of_size[size_class(e->raw.length)], e);
 	if (e->raw.layer <= CALLER_LOADER)
 		add(&h->of_layer[e->raw.layer], e);
 	if ((kind == KIND_UNMAP || kind == KIND_ZAP) &&

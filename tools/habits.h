@@ -22,10 +22,16 @@ struct habits_sum {
 	double bytes;
 };
 
+/* Calls of a thread, or of a size. */
+struct habits_group {
+	uint64_t count, errors;
+	double bytes, wait_ns, kernel_ns;
+	double max_ns; /* the longest wait + kernel of one */
+};
+
 struct habits_thread {
 	uint32_t tid;
-	uint64_t count, errors;
-	double bytes, wait_ns, kernel_ns, max_ns;
+	struct habits_group sum;
 };
 
 /* A call that came in alone and was slow all the same. */
@@ -41,7 +47,7 @@ struct habits {
 	uint64_t first_ns, last_ns;
 	struct habits_sum of_kind[KIND_COUNT];
 	struct habits_sum of_layer[CALLER_LOADER + 1];
-	struct habits_sum of_size[SIZE_CLASSES];
+	struct habits_group of_size[SIZE_CLASSES];
 	/* Memory that its thread maps and unmaps; that it has had before, of
 	 * the same size; that another thread unmaps.  Each sums both calls. */
 	struct habits_sum pairs, repeated, crossed;

@@ -696,10 +696,10 @@ static void add_threads(struct groups *g, const struct report *report,
 		t = &h->thread[i];
 		group = group_of(g, study, name_of(report, study, t->tid));
 		group->threads++;
-		group->count += t->count;
-		group->wait_ns += t->wait_ns;
-		group->kernel_ns += t->kernel_ns;
-		group->max_ns = fmax(group->max_ns, t->max_ns);
+		group->count += t->sum.count;
+		group->wait_ns += t->sum.wait_ns;
+		group->kernel_ns += t->sum.kernel_ns;
+		group->max_ns = fmax(group->max_ns, t->sum.max_ns);
 	}
 }
 
@@ -727,8 +727,10 @@ static void put_members(const struct report *report, const struct group *g,
 		fprintf(out,
 			"<li>%u: %s calls, waited %s, %s in the kernel, at "
 			"most %s</li>",
-			t->tid, units_count(t->count), units_time(t->wait_ns),
-			units_time(t->kernel_ns), units_time(t->max_ns));
+			t->tid, units_count(t->sum.count),
+			units_time(t->sum.wait_ns),
+			units_time(t->sum.kernel_ns),
+			units_time(t->sum.max_ns));
 		shown++;
 	}
 	if (shown < g->threads)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "report_groups.h"
 #include "report_sites.h"
 #include "table.h"
 #include "units.h"
@@ -108,7 +109,9 @@ void report_sites_json(const struct report *report, const struct log_process *p,
 
 	put_rows(j, "sites", "site", s->list, s->count);
 	put_quality(j, s);
-	if (report->by != BY_CALL && report->by != BY_SITE) {
+	if (report_groups_has(report, p)) {
+		report_groups_json(report, p, j);
+	} else if (report->by != BY_CALL && report->by != BY_SITE) {
 		rows = sites_group(s, report->by, &count);
 		put_rows(j, "groups", report_by_name(report->by), rows, count);
 		sites_rows_free(rows, count);

@@ -7,6 +7,7 @@
 #include "die.h"
 #include "output.h"
 #include "report_blame.h"
+#include "report_groups.h"
 #include "report_notes.h"
 #include "report_sites.h"
 #include "report_worst.h"
@@ -439,7 +440,9 @@ static void print_process(const struct report *report,
 		fputs("  no calls\n", out);
 	else if (report->by == BY_CALL)
 		print_table(p, out);
-	if (report_calls(p) > 0)
+	if (report_groups_has(report, p))
+		report_groups_text(report, p, out);
+	else if (report_calls(p) > 0)
 		report_sites_text(report, p, out);
 	note_blame(report, p, out);
 	report_notes(p, out);
