@@ -21,14 +21,15 @@ SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc \
 TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
 	merge log log_dir image samples demangle images symbols frames \
 	unwind sites chains unresolved rows kinds crowd habits digest \
-	verdict window study worst busy embed html report report_notes \
-	report_groups report_sites report_worst report_blame report_json report_text \
-	report_diff chart flame report_html export export_chrome \
-	export_prometheus stats sampler rundir launch rewrite preflight \
-	probe_calls probe metric config server measure machine profile \
-	progress rounds target comparison comparison_json comparison_text \
-	search tune advice advice_json advice_text control cmd_run \
-	cmd_report cmd_export cmd_set cmd_doctor cmd_compare cmd_tune main
+	verdict sums causes remedies judge window study worst busy embed \
+	html report report_notes report_groups report_sites report_worst \
+	report_blame report_json report_text report_diff chart flame \
+	report_html export export_chrome export_prometheus stats sampler \
+	rundir launch rewrite preflight probe_calls probe metric config \
+	server measure machine profile progress rounds target comparison \
+	comparison_json comparison_text search tune advice advice_json \
+	advice_text control cmd_run cmd_report cmd_export cmd_set cmd_doctor \
+	cmd_compare cmd_tune main
 # What tools/ may use of shim/.
 SHARED := text ops record knobs
 

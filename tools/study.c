@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "die.h"
+#include "judge.h"
 #include "study.h"
 
 static double cost_of(const struct log_process *p)
@@ -102,6 +103,7 @@ static void look_into(struct study *s, const struct log_dir *dir,
 				? &dir->info
 				: NULL,
 		.cpus = rows ? rows->cpus : 0,
+		.kernel = rows && *rows->kernel ? rows->kernel : NULL,
 		.queue_ns = alone ? queue_ns(rows) : 0,
 	};
 
@@ -111,7 +113,7 @@ static void look_into(struct study *s, const struct log_dir *dir,
 	facts.digest = s->digest;
 	facts.name = name_caller;
 	facts.context = s->sites;
-	s->verdict = verdict_of(&facts);
+	s->verdict = judge_process(&facts);
 }
 
 /* Keeps the dearest, in order. */

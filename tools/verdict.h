@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verdict: is the address-space lock a process's problem, what is, and what
- * would help.
+ * verdict: what is said about a process, and the facts that it is said by.
  *
- * Figures in, sentences out; nothing is read here.  Every claim has a time and
- * its evidence, and what is estimated has a range.  Times are thread time: a
- * second that two threads wait is two.
+ * Times are thread time: a second that two threads wait is two.
  */
 #ifndef MMGATE_VERDICT_H
 #define MMGATE_VERDICT_H
@@ -51,6 +48,7 @@ enum verdict_remedy {
 	REMEDY_THP,
 	REMEDY_READER,
 	REMEDY_PREFAULT,
+	REMEDY_KERNEL,  /* a newer one */
 	REMEDY_CPUS,    /* fewer CPUs */
 	REMEDY_LOCK,    /* a lock at the gate */
 	REMEDY_NO_LOCK, /* none */
@@ -82,6 +80,7 @@ struct verdict_facts {
 	const struct digest *digest;   /* NULL: there are no events */
 	const struct record_dir *info; /* NULL: not known, or of others too */
 	unsigned cpus;                 /* that it might use; 0: not known */
+	const char *kernel;            /* its release; NULL: not known */
 	/* Time that its threads could have run and had no CPU; 0: not known */
 	double queue_ns;
 	/* Names who made such calls, in memory of its own. */
@@ -89,7 +88,8 @@ struct verdict_facts {
 	void *context;
 };
 
-struct verdict verdict_of(const struct verdict_facts *facts);
+/* For qsort(): the largest time first. */
+int verdict_by_ns(const void *a, const void *b);
 void verdict_drop(struct verdict *v);
 
 /* "yes", "lock", "reuse": for programs. */

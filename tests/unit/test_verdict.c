@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../tools/verdict.h"
+#include "../../tools/judge.h"
 #include "check.h"
 #include "make_log.h"
 
@@ -21,6 +21,7 @@ struct run {
 	bool has_info;
 	uint64_t end;
 	uint64_t queue_ns;
+	const char *kernel;
 	struct verdict verdict;
 };
 
@@ -93,7 +94,8 @@ static const struct verdict *judge(struct run *run, uint64_t lived_ns)
 	facts.digest = digest;
 	facts.info = run->has_info ? &run->info : NULL;
 	facts.queue_ns = (double)run->queue_ns;
-	run->verdict = verdict_of(&facts);
+	facts.kernel = run->kernel;
+	run->verdict = judge_process(&facts);
 	digest_free(digest);
 	log_close(log);
 	return &run->verdict;
@@ -383,9 +385,11 @@ static void test_stalls(void)
 	run.has_info = true;
 	run.info.minor_faults = 100000;
 	run.info.voluntary_switches = 900;
+	run.kernel = "5.10.0-28-amd64";
 	v = judge(&run, 2000u * UINT64_C(1000000));
 	check_answer(VERDICT_PARTLY, v, "calls and page faults meet");
 	check_true(cause(v, CAUSE_STALLS), "stalls that no call explains");
+	check_true(remedy(v, REMEDY_KERNEL), "a newer kernel helps them");
 	verdict_drop(&run.verdict);
 	run = begin("lock=none\n", 2);
 	for (i = 0; i < 1000; i++)

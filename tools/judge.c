@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "causes.h"
+#include "judge.h"
+#include "remedies.h"
+#include "units.h"
+
+static double kind_count(const struct sums *s, enum kind kind)
+{
+	const struct habits *h = sums_habits(s);
+
+	return h ? (double)h->of_kind[kind].count : 0;
+}
+
+/* Are these few calls what most waiting is for? */
+static bool carries(const struct sums *s, double blocked, double calls)
+{
+	return blocked > 0.5 ||
+	       (blocked > 1.0 / 3 && calls < 0.1 * s->calls / s->scale);
+}
+
+/* What the threads queue behind, when it is something rare and long. */
+static const char *carrier(const struct sums *s)
+{
+	const struct habits *h = sums_habits(s);
+
+	if (carries(s, s->blocked[KIND_HUGE], kind_count(s, KIND_HUGE)))
+		return "madvise(HUGEPAGE, COLLAPSE)";
+	if (carries(s,
+		    s->blocked[KIND_MAP_POPULATE] + s->blocked[KIND_POPULATE],
+		    kind_count(s, KIND_MAP_POPULATE) +
+			    kind_count(s, KIND_POPULATE)))
+		return "calls that fill pages (MAP_POPULATE)";
+	if (h && carries(s, s->blocked[KIND_COUNT], (double)h->huge.count))
+		return "unmaps of very much memory";
+	return NULL;
+}
+
+static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
+{
+	const struct crowd_range *lost = &v->lost;
+
+	if (s->facts->process->threads <= 1 ||
+	    lost->high < SUMS_PART * s->lived)
+		return VERDICT_NO;
+	if (!s->seen && lost->likely < SUMS_MUCH * s->lived)
+		return VERDICT_UNKNOWN;
+	if (lost->likely < SUMS_PART * s->lived)
+		return sums_faults_meet_calls(s) && causes_get(v, CAUSE_STALLS)
+			       ? VERDICT_PARTLY
+			       : VERDICT_NO;
+	if (carrier(s))
+		return VERDICT_INDIRECT;
+	return lost->likely >= SUMS_MUCH * s->lived &&
+			       lost->low >= SUMS_PART * s->lived
+		       ? VERDICT_YES
+		       : VERDICT_PARTLY;
+}
+
+/* The cause to name in place of the lock; it is the first one then. */
+static const char *instead(struct verdict *v)
+{
+	static const char *const names[CAUSE_COUNT] = {
+		[CAUSE_ALONE] = "one thread makes all calls",
+		[CAUSE_ABOVE] = "the calls take next to no time",
+		[CAUSE_HUGE] = "unmaps of very much memory take the time",
+		[CAUSE_POPULATE] = "calls that fill pages take the time",
+		[CAUSE_THP] = "huge pages and compaction are suspected",
+		[CAUSE_SHOOTDOWN] = "TLB shoot-downs take the time",
+		[CAUSE_READER] = "an outside reader of /proc/PID/smaps is "
+				 "suspected",
+		[CAUSE_FAULTS] = "page faults take the time",
+		[CAUSE_CPUS] = "there are too few CPUs for its threads",
+		[CAUSE_STALLS] = "the calls are held up by something else",
+		[CAUSE_WORK] = "the calls' own work takes the time",
+	};
+	static const enum verdict_cause first[] = {
+		CAUSE_ALONE,  CAUSE_READER,    CAUSE_THP,    CAUSE_POPULATE,
+		CAUSE_HUGE,   CAUSE_SHOOTDOWN, CAUSE_FAULTS, CAUSE_ABOVE,
+		CAUSE_STALLS, CAUSE_CPUS,      CAUSE_WORK,
+	};
+	struct verdict_item *cause;
+	size_t i;
+
+	for (i = 0; i < sizeof(first) / sizeof(*first); i++) {
+		cause = causes_get(v, first[i]);
+		if (!cause)
+			continue;
+		causes_put_first(v, cause);
+		return names[first[i]];
+	}
+	return NULL;
+}
+
+static char *range(const struct verdict *v)
+{
+	return sums_say("%s of %s thread time (%s; between %s and %s)",
+			units_time(v->lost.likely), units_time(v->thread_ns),
+			units_percent(sums_ratio(v->lost.likely, v->thread_ns)),
+			units_percent(sums_ratio(v->lost.low, v->thread_ns)),
+			units_percent(sums_ratio(v->lost.high, v->thread_ns)));
+}
+
+static char *unknown(const struct verdict *v, const struct sums *s)
+{
+	const struct digest *d = s->facts->digest;
+
+	return sums_say(
+		"cannot tell whether the address-space lock is the problem: "
+		"%s; it costs at most %s (%s of the threads' time)",
+		d && d->crowd->calls > 0
+			? "only some of the calls are in the log (--events "
+			  "all shows who was in the way)"
+			: "no single calls are in the log (--events all)",
+		units_time(v->lost.high),
+		units_percent(sums_ratio(v->lost.high, v->thread_ns)));
+}
+
+/* What is said of the lock is the first evidence. */
+static void put_lock_first(struct verdict *v)
+{
+	struct verdict_item *lock = causes_get(v, CAUSE_LOCK);
+	struct verdict_item *gate = causes_get(v, CAUSE_GATE);
+
+	if (gate && (!lock || gate->ns > lock->ns))
+		lock = gate;
+	if (lock)
+		causes_put_first(v, lock);
+}
+
+static char *headline(struct verdict *v, const struct sums *s)
+{
+	const char *other = v->answer == VERDICT_NO ? instead(v) : NULL;
+	char *cost = range(v), *out;
+
+	if (v->answer != VERDICT_NO)
+		put_lock_first(v);
+	switch (v->answer) {
+	case VERDICT_YES:
+		out = sums_say(
+			"yes, the address-space lock is a problem: threads "
+			"wait for it for %s",
+			cost);
+		break;
+	case VERDICT_INDIRECT:
+		out = sums_say(
+			"threads wait for the address-space lock for %s, but "
+			"because of %s that hold it long",
+			cost, carrier(s));
+		break;
+	case VERDICT_PARTLY:
+		if (v->lost.likely < SUMS_PART * s->lived) {
+			out = sums_say(
+				"the address-space lock is probably part of "
+				"the problem: page faults and calls seem to "
+				"wait for each other, for at most %s of the "
+				"threads' time",
+				units_percent(sums_ratio(v->lost.high,
+							 v->thread_ns)));
+			break;
+		}
+		out = sums_say("the address-space lock is part of the problem: "
+			       "threads wait for it for %s",
+			       cost);
+		break;
+	case VERDICT_NO:
+		out = sums_say(
+			"no, the address-space lock is not the problem%s%s",
+			other ? ": " : "", other ? other : "");
+		break;
+	default:
+		out = unknown(v, s);
+	}
+	free(cost);
+	return out;
+}
+
+/* --- all --- */
+
+struct verdict judge_process(const struct verdict_facts *facts)
+{
+	struct sums s = sums_of(facts);
+	struct verdict v = {.thread_ns = s.lived};
+
+	v.lost = s.kernel_waits;
+	if (facts->process->threads > 1) {
+		/* What waits at the gate for a call that the kernel would run
+		 * beside it did not wait for the kernel's lock. */
+		v.lost.low += s.gate - s.gate_shared;
+		v.lost.likely += s.gate - s.gate_shared / 2;
+		v.lost.high += s.gate;
+	}
+	causes_find(&v, &s);
+	v.answer = answer_of(&v, &s);
+	v.headline = headline(&v, &s);
+	remedies_find(&v, &s);
+	return v;
+}
