@@ -48,6 +48,25 @@ setup() {
 		EOP
 }
 
+@test "names of functions are in the chrome trace when asked for" {
+	mmgate run --quiet --hooks symbols --stacks every:1 -o "$LOGS" -- \
+		"$SUBJECTS/mapper" -n 20 >/dev/null
+	[ "$(report 'len(p[0]["sites"])')" -gt 0 ] ||
+		skip 'no stacks are resolved in this build'
+	mmgate export --format chrome --names "$LOGS" >"$BATS_TEST_TMPDIR/trace"
+	run -0 "$PYTHON" - "$BATS_TEST_TMPDIR/trace" <<-'EOP'
+		import json, sys
+		events = json.load(open(sys.argv[1]))["traceEvents"]
+		calls = [e["args"] for e in events if e["ph"] == "X"]
+		assert any(a["caller"].startswith("mapper!one_loop") for a in calls)
+		assert any(any("mapper!" in f for f in a.get("stack", []))
+		           for a in calls)
+	EOP
+	run -2 --separate-stderr mmgate export --format prometheus --names \
+		"$LOGS"
+	equal "${#stderr_lines[@]}" 1
+}
+
 @test "the prometheus text is what its own tools take for good" {
 	need promtool
 	gate mutex "$SUBJECTS/mapper" -t 4 -n 100 >/dev/null

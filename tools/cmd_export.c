@@ -566,6 +566,9 @@ static const char *parse(struct exporting *x, int argc, char **argv)
 		die(EXIT_USAGE,
 		    "export: --format is needed: csv, jsonl, folded, chrome or "
 		    "prometheus");
+	if (x->to.names && x->format->all == export_prometheus)
+		die(EXIT_USAGE, "export: --names: prometheus has no code to "
+				"name");
 	if (x->to.names && symbols_missing())
 		die(EXIT_USAGE, "export: --names: this mmgate was %s",
 		    symbols_missing());
@@ -665,7 +668,8 @@ const struct command cmd_export = {
 		"                  it: figures by image name and op, times in "
 		"seconds\n"
 		"  --names         functions instead of addresses in caller "
-		"and stack\n"
+		"and stack, which chrome\n"
+		"                  has then too\n"
 		"  -o FILE         write to FILE, not to standard output\n"
 		"\n"
 		"time_ns is CLOCK_MONOTONIC at entry.  arg is the protection "

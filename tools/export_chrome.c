@@ -7,6 +7,7 @@
 #include "export.h"
 #include "json.h"
 #include "rows.h"
+#include "sites.h"
 
 struct trace {
 	FILE *out;
@@ -14,6 +15,7 @@ struct trace {
 	uint64_t origin_ns; /* time 0 */
 	uint32_t pid;       /* of the log at hand */
 	const struct rows *rows;
+	struct sites *sites; /* of it, when code is to be named; or NULL */
 };
 
 /* --- one event --- */
@@ -88,8 +90,47 @@ static void put_thread_names(struct trace *t)
 
 /* --- calls --- */
 
-static void put_arguments(struct json *j, const struct record_event *e)
+/* Named by the frames at it; an address otherwise. */
+static void put_caller(struct trace *t, struct json *j,
+		       const struct log_event *e)
 {
+	const struct sites_frame *const *frames;
+	char *name;
+
+	if (!t->sites || sites_frames_at(t->sites, e->raw.caller, e->time_ns,
+					 true, &frames) == 0) {
+		json_hex(j, "caller", e->raw.caller);
+		return;
+	}
+	name = frames_name(frames[0]);
+	json_string(j, "caller", name);
+	free(name);
+}
+
+static void put_stack(struct trace *t, struct json *j,
+		      const struct log_event *e)
+{
+	const struct sites_stack *stack =
+		t->sites && e->raw.stack ? sites_stack_of(t->sites, e) : NULL;
+	size_t i;
+
+	if (!stack)
+		return;
+	json_open(j, "stack", '[');
+	for (i = 0; i < stack->count; i++) {
+		char *name = frames_name(stack->frames[i]);
+
+		json_string(j, NULL, name);
+		free(name);
+	}
+	json_close(j);
+}
+
+static void put_arguments(struct trace *t, struct json *j,
+			  const struct log_event *event)
+{
+	const struct record_event *e = &event->raw;
+
 	json_open(j, "args", '{');
 	json_hex(j, "addr", e->addr);
 	json_u64(j, "length", e->length);
@@ -99,7 +140,8 @@ static void put_arguments(struct json *j, const struct record_event *e)
 	if (e->result < 0 && e->result >= -4095)
 		json_i64(j, "error", -e->result);
 	if (e->caller)
-		json_hex(j, "caller", e->caller);
+		put_caller(t, j, event);
+	put_stack(t, j, event);
 	if (e->outcome >= OUTCOME_BYPASSED)
 		json_string(j, "bypassed",
 			    log_bypass_name(e->outcome - OUTCOME_BYPASSED));
@@ -130,7 +172,7 @@ static void put_call(struct trace *t, const struct log_event *e)
 		    e->raw.outcome == OUTCOME_GATED ? "hold" : "call");
 	put_time(t, &j, e->time_ns + e->wait_ns);
 	put_us(&j, "dur", e->kernel_ns);
-	put_arguments(&j, &e->raw);
+	put_arguments(t, &j, e);
 	json_close(&j);
 }
 
@@ -220,6 +262,17 @@ static uint64_t origin_of(const struct log_dir *dir, const struct rows *rows)
 	return origin == UINT64_MAX ? 0 : origin;
 }
 
+static bool put_log(struct trace *t, const struct export *x, struct log *log)
+{
+	bool whole;
+
+	t->sites = x->names ? sites_open(log, x->images) : NULL;
+	whole = log_each_event(log, put_event, t) == 0;
+	if (t->sites)
+		sites_close(t->sites);
+	return whole;
+}
+
 int export_chrome(const struct export *x)
 {
 	const struct log_dir *dir = x->dir;
@@ -240,7 +293,7 @@ int export_chrome(const struct export *x)
 		put_process_name(&t, log_process(dir->logs[i]));
 		if (i == 0)
 			put_rows(&t, t.pid);
-		if (log_each_event(dir->logs[i], put_event, &t))
+		if (!put_log(&t, x, dir->logs[i]))
 			status = EXIT_FAILED;
 	}
 	fputs("\n]}\n", out);
