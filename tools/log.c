@@ -877,6 +877,9 @@ static int read_events(struct log *log, struct source *source,
 		       struct conversion *conversion, char why[WHY_BYTES])
 {
 	struct merge_ring rings[RECORD_MAX_STRIPES];
+	/* A running program goes on: what the report says of events is of the
+	 * time that its other figures are of. */
+	const struct log_process then = log->process;
 	struct merge_counts counts = {0};
 	int stop, error;
 
@@ -884,8 +887,10 @@ static int read_events(struct log *log, struct source *source,
 		return -1;
 	stop = merge_events(source, rings, log->stripes, &counts, &error,
 			    convert, conversion);
-	log->process.events_kept = counts.kept;
 	log->process.events_torn = counts.torn;
+	log->process.events_kept = then.events_kept;
+	log->process.events_overwritten = then.events_overwritten;
+	log->process.events_lost = then.events_lost;
 	if (error)
 		unreadable(why, error);
 	return error && !stop ? -1 : stop;
