@@ -42,7 +42,7 @@ begin_of() {
 	mkdir "$BATS_TEST_TMPDIR/db"
 	printf 'mmgate-test:0:*:6d6d67617465207465737420766972757321\n' \
 		>"$BATS_TEST_TMPDIR/db/test.ndb"
-	mmgate run --quiet --stacks every:2,slow:1ms --stack-size 64K \
+	mmgate run --quiet --stacks every:1,slow:1ms --stack-size 64K \
 		-o "$LOGS" -- clamscan -d "$BATS_TEST_TMPDIR/db" -r \
 		--no-summary "$ROOT/shim" "$ROOT/tools" >/dev/null
 	reach_the_start "$(begin_of clamscan)"
