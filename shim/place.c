@@ -45,7 +45,7 @@ enum {
 	SKIPPED_UNITS = ARENA_UNITS / 32,
 	HOLES = 14,
 	SLOTS = 512,       /* threads with arenas of their own */
-	WINDOW = 16,       /* slots that a thread may have */
+	WINDOW = 16,       /* slots that a thread looks at first */
 	ROOM_SHARE = 16,   /* the kernel's part of the region: a 16th */
 	SMALL_REGION = 16, /* arenas where there is little address space */
 	TRIES = 8,
@@ -86,7 +86,7 @@ static struct arena arenas[SLOTS * ZONES];
 
 /* Its end.  0: not yet; odd: that process is about to reserve it. */
 static _Atomic uint64_t region;
-static uint32_t region_arenas;
+static uint32_t region_arenas; /* set before it */
 static _Atomic uint32_t arenas_made;
 
 static uint64_t main_thread;
@@ -353,7 +353,18 @@ static int anchor(uint64_t top, uint32_t number, uint32_t first)
 	return 0;
 }
 
-/* A new arena's number + 1, or 0.  Who maps its anchor owns it. */
+/* The number of an arena that nobody has, or where they end. */
+static uint32_t next_arena(void)
+{
+	uint32_t number = atomic_load(&arenas_made);
+
+	while (number < region_arenas &&
+	       !atomic_compare_exchange_weak(&arenas_made, &number, number + 1))
+		;
+	return number;
+}
+
+/* A new arena's number + 1, or 0. */
 static uint32_t make_arena(uint64_t top, enum zone zone)
 {
 	uint32_t first =
@@ -361,15 +372,14 @@ static uint32_t make_arena(uint64_t top, enum zone zone)
 			   UNIT_SHIFT);
 
 	for (int i = 0; i < TRIES; i++) {
-		uint32_t number = atomic_load(&arenas_made), next = number;
+		uint32_t number = next_arena();
 		int got;
 
-		if (number >= region_arenas)
+		if (number == region_arenas)
 			return 0;
 		got = anchor(top, number, first);
 		if (got < 0)
 			break;
-		atomic_compare_exchange_strong(&arenas_made, &next, number + 1);
 		if (got == 0)
 			continue;
 		arenas[number].first = first;
@@ -432,10 +442,12 @@ static __attribute__((noinline)) uint32_t find_slot(uint64_t me)
 	uint32_t oldest = home, age = 0;
 	uint64_t owner;
 
-	for (uint32_t i = 0; i < WINDOW; i++) {
+	for (uint32_t i = 0; i < slot_count; i++) {
 		uint32_t n = (home + i) % slot_count;
 		uint32_t unused;
 
+		if (i == WINDOW && age > slot_count)
+			break;
 		owner = 0;
 		if (atomic_compare_exchange_strong(&slots[n].owner, &owner,
 						   me) ||

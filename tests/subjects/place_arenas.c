@@ -49,6 +49,27 @@ static void *work(void *number)
 	return NULL;
 }
 
+static void *map_and_unmap(void *unused)
+{
+	void *block = mmap(NULL, size_of(0), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (block == MAP_FAILED || munmap(block, size_of(0)) != 0)
+		exit(3);
+	return unused;
+}
+
+/* While one thread looks for where the arenas may be, others' blocks go where
+ * the kernel puts them: let it be found before they begin. */
+static void map_first(void)
+{
+	pthread_t id;
+
+	if (pthread_create(&id, NULL, map_and_unmap, NULL) != 0 ||
+	    pthread_join(id, NULL) != 0)
+		exit(3);
+}
+
 static int touches(int thread, uintptr_t from, uintptr_t to)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -95,6 +116,7 @@ int main(int argc, char **argv)
 	if (threads < 1 || threads > MOST_THREADS)
 		return 2;
 	pthread_barrier_init(&step, NULL, (unsigned)threads);
+	map_first();
 	for (int i = 0; i < threads; i++)
 		if (pthread_create(&ids[i], NULL, work, (void *)(intptr_t)i) !=
 		    0)
