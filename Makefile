@@ -12,12 +12,12 @@ Q := $(if $(V),,@)
 
 # The files, lowest first: each may include only what stands before it.
 # `make check-layers` holds them to it.
-SHIM_LAYERS := poison sys mem text ops record knobs diag elf libc \
+SHIM_LAYERS := poison hot sys mem text ops record knobs diag elf libc \
 	libc_glibc libc_musl clock lock lock_none lock_mutex lock_spin \
 	lock_fifo permits lock_limit lock_rw locks auto world log modules \
-	stack gate place wrap wrap_enter wrap_number wrap_glibc wrap_musl \
-	own patch patch_glibc patch_musl patch_all patch_x86_64 \
-	patch_aarch64 unpatched init
+	stack span thread rules figures ways request gate place wrap \
+	wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
+	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
 	merge log log_dir image samples demangle images symbols frames \
 	unwind sites chains unresolved rows kinds crowd habits digest \

@@ -15,43 +15,11 @@
 #define MMGATE_GATE_H
 
 #include "knobs.h"
+#include "span.h"
 
-/* One call on its way through. */
-struct gate_span {
-	/* In, from the wrapper; as struct record_event has them. */
-	uint64_t addr;
-	uint64_t length;
-	uint64_t offset;
-	const void *caller;
-	uint32_t arg;
-	uint32_t flags;
-	int32_t fd;
-	enum op op;
-	uint64_t hint; /* place's: the address to ask the kernel for */
-	/* The gate's own. */
-	uint32_t self;    /* the process that entered; 0: nothing to do */
-	uint32_t inside;  /* the lock it holds: struct thread has the same */
-	bool shared;      /* how it took it */
-	uint64_t asked;   /* ticks: before the lock */
-	uint64_t entered; /* ticks: at the system call */
-	uint64_t wake;
-	uint8_t outcome; /* enum record_outcome, + enum record_bypass */
-};
-
-/* Code of the program, of libc and of the loader; empty: not known. */
-struct gate_range {
-	uintptr_t from, to;
-};
-
-struct gate_callers {
-	struct gate_range program, libc, loader;
-};
-
-/* Settings that the gate follows; strings are not kept.  Once, at start. */
-void gate_init(const struct knobs *knobs, const struct gate_callers *callers);
-
-/* Those in force: `mmgate set` changes some. */
-const struct knobs *gate_settings(void);
+/* Takes the settings; strings are not copied.  Once, at start, with the log
+ * open, if there is to be one. */
+void gate_init(const struct knobs *knobs);
 
 /* What the gate does for a process that forked from one it follows: false
  * leaves it alone.  Set by init.c, which knows the settings. */

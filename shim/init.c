@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "diag.h"
 #include "elf.h"
+#include "figures.h"
 #include "gate.h"
 #include "knobs.h"
 #include "libc.h"
@@ -20,6 +21,7 @@
 #include "modules.h"
 #include "patch.h"
 #include "place.h"
+#include "rules.h"
 #include "stack.h"
 #include "sys.h"
 #include "text.h"
@@ -237,22 +239,23 @@ static void describe_coverage(void)
 }
 
 /* Whose code is where, to class callers by; libc is watched from now on. */
-static struct gate_callers find_callers(const struct patch_process *process)
+static struct figures_callers find_callers(const struct patch_process *process)
 {
-	struct gate_callers callers = {0};
+	struct figures_callers callers = {0};
 	struct elf_image image;
 
 	elf_program_text(process->headers, process->header_count,
 			 &callers.program.from, &callers.program.to);
 	if (libc_find(process->headers, process->header_count, process->loader,
 		      &image)) {
-		callers.libc = (struct gate_range){image.text, image.text_end};
+		callers.libc =
+			(struct figures_range){image.text, image.text_end};
 		libc_path = image.path;
 		wrap_watch(&image, patches.foreign);
 	}
 	if (process->loader != NULL && elf_read(process->loader, &image))
 		callers.loader =
-			(struct gate_range){image.text, image.text_end};
+			(struct figures_range){image.text, image.text_end};
 	return callers;
 }
 
@@ -266,9 +269,9 @@ static bool under_valgrind(char **env)
 	return false;
 }
 
-static struct gate_callers install_hooks(const struct patch_process *process)
+static struct figures_callers install_hooks(const struct patch_process *process)
 {
-	struct gate_callers callers;
+	struct figures_callers callers;
 
 	patch_apply(knobs.hooks, process, &patches);
 	callers = find_callers(process);
@@ -361,7 +364,7 @@ static bool arrive_in_child(void)
 	if (knobs.log != NULL)
 		/* Laid out as its parent's was.  stderr may be anything. */
 		open_log(clock_pair(), true);
-	return has_work(gate_settings());
+	return has_work(rules_settings());
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv,
@@ -377,7 +380,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 		.under_valgrind = under_valgrind(env),
 	};
 	struct record_pair began;
-	struct gate_callers callers;
+	struct figures_callers callers;
 
 	(void)argc;
 	(void)argv;
@@ -409,7 +412,8 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	callers = install_hooks(&process);
 	if (knobs.log != NULL)
 		open_log(began, is_descendant(env)); /* once a run */
-	gate_init(&knobs, &callers);
+	figures_init(&callers);
+	gate_init(&knobs);
 	world_start(has_work(&knobs));
 }
 

@@ -50,7 +50,8 @@ $(model)/flawed.o: tests/models/flawed.c tests/models/instrument.h Makefile
 
 $(model)/model_gate: $(model)/model_gate.o $(model)/gate_model.o $(MODEL_SHIM) \
 		$(patsubst %,$(BUILD)/shim/%.o,text knobs diag elf clock log \
-		auto modules stack libc_$(LIBC))
+		auto modules stack thread rules figures ways request \
+		libc_$(LIBC))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^
 

@@ -195,7 +195,7 @@ void gate_model_fill(struct model *model, enum lock_id lock,
 	knobs.limit = (uint32_t)model->threads - 1; /* not all at once */
 	knobs.calls = OPS_ALL;
 	knobs.max_wait_ns = MODEL_LIMIT_NS;
-	gate_init(&knobs, &(struct gate_callers){0});
+	gate_init(&knobs);
 	calls = calls_per_thread;
 	flaw = how;
 	model->reset = reset;
