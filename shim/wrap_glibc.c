@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "elf.h"
+#include "hot.h"
 #include "sys.h"
 #include "wrap.h"
 #include "wrap_enter.h"
@@ -96,9 +97,9 @@ static struct {
 	uint64_t libc_begins, exported_begins; /* while nobody patched them */
 } watched[WRAP_ENTRIES];
 
-/* The thread is on its way through a patch of an exported name, which may hand
- * on to libc's function. */
-static __thread unsigned handing;
+/* Where the thread's stack was when it handed a call to a patch of an exported
+ * name, which may hand it on to libc's function; 0: it is not on such a way. */
+static __thread uintptr_t handing;
 
 /* Not wrap_entries, which only builds that patch have. */
 static const struct {
@@ -127,6 +128,19 @@ static inline bool is_export_taken(unsigned i)
 		is_patched(watched[i].exported, watched[i].exported_begins), 0);
 }
 
+/* Hands a call over, from here on.  False: this is one that comes back from
+ * there.  Then it stands deeper in the stack; a thread that left the patch by a
+ * jump does not, or it will not at the next call from the same place. */
+static COLD bool begin_handing(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	if (here < handing)
+		return false;
+	handing = here;
+	return true;
+}
+
 /*
  * The two ways.  The exported one has another name in C, as the header's says
  * less (mremap) or is of another type.
@@ -150,9 +164,8 @@ static inline bool is_export_taken(unsigned i)
 	{                                                                      \
 		type result;                                                   \
                                                                                \
-		if (!is_export_taken(WRAP_ENTRY_##symbol) || handing)          \
+		if (!is_export_taken(WRAP_ENTRY_##symbol) || !begin_handing()) \
 			return wrapper arguments;                              \
-		handing = 1;                                                   \
 		result = own_##symbol arguments;                               \
 		handing = 0;                                                   \
 		return result;                                                 \

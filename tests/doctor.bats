@@ -422,6 +422,16 @@ patched_ours() {
 	equal "$(report 'p[0]["coverage"]["munmap"]')" symbols,libc,ld.so
 }
 
+@test "a jump out of another library's patch does not keep later calls from it" {
+	for list in "$TOYS/later.so" "$TOYS/later.so:$LIBRARY"; do
+		run -0 env MMGATE_LOCK=mutex LD_PRELOAD="$list" \
+			PATCHER_RAISE=3 PATCHER_COUNT="$BATS_TEST_TMPDIR/count" \
+			"$SUBJECTS/leaver"
+		equal "$output" '9 blocks'
+		equal "$(<"$BATS_TEST_TMPDIR/count.leaver")" 10 "with $list"
+	done
+}
+
 # --- programs that bring their own ---
 
 # sanitized OPTION...: blocks, built so, under run.

@@ -8,6 +8,7 @@
  *   PATCHER_JUMP   near, far, r11, rax: how its jump is written
  *   PATCHER_CHAIN  hands on to what it found at the entry; else it makes the
  *                  system call itself
+ *   PATCHER_RAISE  raises SIGUSR1 in the call of this number, from 1
  *   PATCHER_COUNT  the count goes to this file, with the program's name added
  *
  * The program gets what libc's mmap would return.
@@ -15,6 +16,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +29,7 @@ typedef void *map_function(void *, size_t, int, int, int, off_t);
 
 enum { PAGE = 4096, CODE = PROT_READ | PROT_EXEC };
 
-static unsigned long calls;
+static unsigned long calls, raise_at;
 static map_function *next;
 
 static long raw6(long number, long a, long b, long c, long d, long e, long f)
@@ -61,7 +63,8 @@ static void *raw_map(void *addr, size_t length, int prot, int flags, int fd,
 static void *count_map(void *addr, size_t length, int prot, int flags, int fd,
 		       off_t offset)
 {
-	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+	if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == raise_at)
+		raise(SIGUSR1);
 	return next(addr, length, prot, flags, fd, offset);
 }
 
@@ -153,6 +156,7 @@ __attribute__((constructor)) static void patch(int argc, char **argv,
 	next = variable(env, "PATCHER_CHAIN", NULL) != NULL
 		       ? move_entry(at, length)
 		       : raw_map;
+	raise_at = strtoul(variable(env, "PATCHER_RAISE", "0"), NULL, 10);
 	write_code(at, code, length);
 }
 
