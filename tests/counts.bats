@@ -48,7 +48,9 @@ counts() {
 	run -0 report '(p[0]["events"]["kept"], p[0]["events"]["overwritten"])'
 	equal "$output" '(1200, 0)'
 	gate mutex --log-size 1M "$SUBJECTS/mapper" -t 4 -n 20000
-	run -0 report 'p[0]["events"]["kept"] + p[0]["events"]["overwritten"]'
+	# A busy machine may make the gate open, which is an event too.
+	run -0 report 'p[0]["events"]["kept"] + p[0]["events"]["overwritten"]
+		- p[0]["gate_opened"]'
 	equal "$output" 240000
 	run -0 report 'p[0]["events"]["overwritten"] > 0'
 	equal "$output" True
