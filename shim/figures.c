@@ -7,6 +7,8 @@
 
 #include "poison.h"
 
+void (*figures_now_and_then)(void);
+
 static struct figures_callers callers;
 
 void figures_init(const struct figures_callers *known)
@@ -103,6 +105,14 @@ uint32_t figures_weigh_every(struct thread *t)
 		t->skip = 1 + (uint32_t)(next_random(t) % (2 * n - 1));
 	}
 	return --t->skip == 0 ? n : 0;
+}
+
+/* The clocks were compared anew. */
+void figures_look_around(void)
+{
+	rules_derive();
+	if (figures_now_and_then != NULL)
+		figures_now_and_then();
 }
 
 /* What the call means for whose stack is where, and for code that goes. */

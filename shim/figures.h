@@ -31,6 +31,10 @@ struct figures_callers {
 /* Once, at start. */
 void figures_init(const struct figures_callers *callers);
 
+/* What else is to be done now and then, by a thread whose call just ended; may
+ * be called by several at a time.  Set once, at start; NULL: nothing. */
+extern void (*figures_now_and_then)(void);
+
 /* What was measured of a call. */
 struct figures {
 	long result;
@@ -55,6 +59,7 @@ COLD void figures_write_with_stack(struct thread *t,
 				   const struct gate_span *span,
 				   struct figures *f);
 uint32_t figures_weigh_every(struct thread *t);
+COLD void figures_look_around(void);
 
 static HOT void figures_count(uint64_t *p, uint64_t n)
 {
@@ -151,7 +156,7 @@ static inline void figures_add(struct thread *t, const struct gate_span *span,
 	figures_between(t, stripe, span->asked);
 	t->left = left;
 	if (UNLIKELY(log_alive(left)))
-		rules_derive();
+		figures_look_around();
 	if (UNLIKELY(span->op == OP_MMAP && span->arg & PROT_EXEC &&
 		     span->fd >= 0 && !sys_failed(result)))
 		modules_mapped(span->fd, (uint64_t)result, span->length,

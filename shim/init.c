@@ -38,7 +38,8 @@ static struct patch_report patches;
 static const char *libc_path;     /* the loader's string */
 static const Elf64_Phdr *headers; /* the program's */
 static unsigned long header_count;
-static bool followed; /* by MMGATE_FOLLOW, _ONLY and _SKIP */
+static uint32_t correcting; /* a thread corrects what the log says of hooks */
+static bool followed;       /* by MMGATE_FOLLOW, _ONLY and _SKIP */
 
 static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
 {
@@ -269,6 +270,19 @@ static bool under_valgrind(char **env)
 	return false;
 }
 
+/* Others may patch code at any time, and the process may be killed. */
+static void correct_log(void)
+{
+	if (__atomic_exchange_n(&correcting, 1, __ATOMIC_ACQUIRE) != 0)
+		return;
+	if (patch_recheck(&patches)) {
+		describe_hooks();
+		describe_coverage();
+		log_correct(hooks, coverage);
+	}
+	__atomic_store_n(&correcting, 0, __ATOMIC_RELEASE);
+}
+
 static struct figures_callers install_hooks(const struct patch_process *process)
 {
 	struct figures_callers callers;
@@ -359,6 +373,7 @@ static void start_place(uint64_t page_size, bool quiet)
 static bool arrive_in_child(void)
 {
 	log_forget();
+	correcting = 0; /* whoever did stayed in the parent */
 	if (!followed || knobs.follow != FOLLOW_FORK)
 		return false;
 	if (knobs.log != NULL)
@@ -413,6 +428,7 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	if (knobs.log != NULL)
 		open_log(began, is_descendant(env)); /* once a run */
 	figures_init(&callers);
+	figures_now_and_then = correct_log;
 	gate_init(&knobs);
 	world_start(has_work(&knobs));
 }
@@ -421,10 +437,6 @@ __attribute__((destructor)) static void finish(void)
 {
 	if (!world_active(world_self()) || !log_is_open())
 		return;
-	if (patch_recheck(&patches)) {
-		describe_hooks();
-		describe_coverage();
-		log_correct(hooks, coverage);
-	}
+	correct_log();
 	log_end();
 }

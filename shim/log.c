@@ -918,10 +918,26 @@ void log_opened(void)
 	add(&self.header->opened, 1);
 }
 
+/* Readers may look meanwhile, and the process may be killed: what stays is not
+ * touched. */
+static void correct(char *to, size_t size, const char *text)
+{
+	size_t len = text_len(text);
+
+	if (len >= size)
+		len = size - 1;
+	for (size_t i = 0; i < size; i++) {
+		char c = i < len ? text[i] : '\0';
+
+		if (to[i] != c)
+			to[i] = c;
+	}
+}
+
 void log_correct(const char *hooks, const char *coverage)
 {
-	copy(self.header->hooks, sizeof(self.header->hooks), hooks);
-	copy(self.header->coverage, sizeof(self.header->coverage), coverage);
+	correct(self.header->hooks, sizeof(self.header->hooks), hooks);
+	correct(self.header->coverage, sizeof(self.header->coverage), coverage);
 }
 
 void log_end(void)

@@ -84,7 +84,8 @@ void log_lock(enum op op, uint8_t lock);
 /* Counts a change of locks, of however many ops. */
 void log_locks_changed(void);
 
-/* Corrects what log_open() was told of hooks and coverage. */
+/* Corrects what log_open() was told of hooks and coverage.  One thread at a
+ * time. */
 void log_correct(const char *hooks, const char *coverage);
 
 /* exit() came this far. */

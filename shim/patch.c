@@ -98,12 +98,19 @@ static void copy_code(const struct patch_batch *batch)
 			batch->codes[i].at[k] = batch->codes[i].bytes[k];
 }
 
+static bool is_as_written(const struct patch_code *code)
+{
+	for (unsigned i = 0; i < code->length; i++)
+		if (code->at[i] != code->bytes[i])
+			return false;
+	return true;
+}
+
 static bool is_written(const struct patch_batch *batch)
 {
 	for (unsigned i = 0; i < batch->count; i++)
-		for (unsigned k = 0; k < batch->codes[i].length; k++)
-			if (batch->codes[i].at[k] != batch->codes[i].bytes[k])
-				return false;
+		if (!is_as_written(&batch->codes[i]))
+			return false;
 	return true;
 }
 
@@ -280,14 +287,6 @@ static void patch_libc(const struct patch_process *process,
 
 /* --- what others do afterwards --- */
 
-static bool is_as_written(const struct patch_code *code)
-{
-	for (unsigned i = 0; i < code->length; i++)
-		if (code->at[i] != code->bytes[i])
-			return false;
-	return true;
-}
-
 static void lose(struct patch_report *report, enum patch_layer layer,
 		 uint32_t ops)
 {
@@ -309,18 +308,20 @@ static void recheck_layer(struct patch_report *report, enum patch_layer layer)
 
 bool patch_recheck(struct patch_report *report)
 {
-	const struct patch_report before = *report;
+	uint8_t before[LAYER_COUNT], lost = report->lost;
 	bool changed;
 
+	for (unsigned layer = 0; layer < LAYER_COUNT; layer++)
+		before[layer] = report->ops[layer];
 	for (unsigned layer = 0; layer < LAYER_COUNT; layer++)
 		recheck_layer(report, layer);
 	report->lost |= own_lost() | wrap_taken();
 	lose(report, LAYER_LIBC, report->lost & patch_by_own);
 	lose(report, LAYER_LOADER,
 	     patch_loader_by_libc & ~report->ops[LAYER_LIBC]);
-	changed = report->lost != before.lost;
+	changed = report->lost != lost;
 	for (unsigned layer = 0; layer < LAYER_COUNT; layer++)
-		changed |= report->ops[layer] != before.ops[layer];
+		changed |= report->ops[layer] != before[layer];
 	return changed;
 }
 

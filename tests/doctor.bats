@@ -422,6 +422,20 @@ patched_ours() {
 	equal "$(report 'p[0]["coverage"]["munmap"]')" symbols,libc,ld.so
 }
 
+@test "the log of a killed process says that another library has patched since" {
+	# The gate looks a tenth of a second later at the latest, if called.
+	run -137 env MMGATE_LOG="$(mktemp -d "$LOGS.XXX")" \
+		LD_PRELOAD="$LIBRARY:$TOYS/later.so" python3 -c 'if True:
+		import mmap, os, time
+		time.sleep(.2)
+		mmap.mmap(-1, 4096).close()
+		os.kill(os.getpid(), 9)'
+	LOGS=$(echo "$LOGS".*)
+	equal "$(layers)" \
+		'patched: mmap: another library has patched it since | patched'
+	equal "$(report 'p[0]["coverage"]["mmap"]')" ld.so
+}
+
 @test "a jump out of another library's patch does not keep later calls from it" {
 	for list in "$TOYS/later.so" "$TOYS/later.so:$LIBRARY"; do
 		run -0 env MMGATE_LOCK=mutex LD_PRELOAD="$list" \
