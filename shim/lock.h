@@ -50,7 +50,6 @@ struct lock_wait {
 	uint64_t wake;        /* out: ticks from the release that ended the
 			       * last sleep until this thread ran; 0: it did
 			       * not sleep */
-	bool starved;         /* asked for reservations; start with false */
 };
 
 struct lock_kind {
@@ -97,9 +96,6 @@ int lock_sleep_on(struct lock *lock, _Atomic uint32_t *word, uint32_t seen,
 /* The same for a newcomer that stands back while others are served: 0 after a
  * while too, as the one that is served may be gone. */
 int lock_stand_back(struct lock *lock, uint32_t seen, struct lock_wait *wait);
-
-/* The wait is over, with the lock or without. */
-void lock_end_wait(struct lock *lock, const struct lock_wait *wait);
 
 /* For a holder: is the lock to be kept for those who sleep?  Counts. */
 bool lock_reserves(struct lock *lock);

@@ -60,7 +60,7 @@ static bool get(struct lock *lock, uint32_t mine, uint32_t *seen)
 	return false;
 }
 
-static int wait_and_get(struct lock *lock, struct lock_wait *wait)
+static int acquire(struct lock *lock, struct lock_wait *wait)
 {
 	uint32_t mine = HELD, seen;
 	int error = 0;
@@ -78,14 +78,6 @@ static int wait_and_get(struct lock *lock, struct lock_wait *wait)
 					 : lock_sleep(lock, CONTENDED, wait);
 		mine = CONTENDED;
 	}
-}
-
-static int acquire(struct lock *lock, struct lock_wait *wait)
-{
-	int error = wait_and_get(lock, wait);
-
-	lock_end_wait(lock, wait);
-	return error;
 }
 
 static void release(struct lock *lock, bool shared)

@@ -14,8 +14,9 @@ enum {
 	PATIENCE = 32,
 	/* A newcomer's patience with those who are served before it. */
 	STAND_BACK = 8,
-	/* Enough for all that sleep before it, or it asks again; few enough
-	 * for one that is torn away and never takes them back. */
+	/* Nobody takes them back: where one starves others do, and who sleeps
+	 * behind it cannot ask.  Enough for all of those, or they ask again;
+	 * few beside what is released in that time. */
 	RESERVATIONS = 256,
 };
 
@@ -176,10 +177,8 @@ int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 {
 	uint64_t left = time_left(wait);
 
-	if (left < wait->limit_ns - wait->limit_ns / PATIENCE) {
-		wait->starved = true;
+	if (left < wait->limit_ns - wait->limit_ns / PATIENCE)
 		atomic_store(&lock->reserved, RESERVATIONS);
-	}
 	return sleep_for(lock, &lock->word, seen, wait, left);
 }
 
@@ -196,12 +195,6 @@ int lock_stand_back(struct lock *lock, uint32_t seen, struct lock_wait *wait)
 			      left < brief ? left : brief);
 
 	return error == -ETIMEDOUT && brief < left ? 0 : error;
-}
-
-void lock_end_wait(struct lock *lock, const struct lock_wait *wait)
-{
-	if (wait->starved)
-		atomic_store(&lock->reserved, 0);
 }
 
 bool lock_reserves(struct lock *lock)

@@ -74,8 +74,8 @@ static bool get(struct lock *lock, uint32_t wanted, uint32_t total, bool slept,
 	return true;
 }
 
-static int wait_and_get(struct lock *lock, uint32_t wanted, uint32_t total,
-			struct lock_wait *wait)
+int permits_acquire(struct lock *lock, uint32_t wanted, uint32_t total,
+		    struct lock_wait *wait)
 {
 	bool slept = false;
 	uint32_t seen;
@@ -98,15 +98,6 @@ static int wait_and_get(struct lock *lock, uint32_t wanted, uint32_t total,
 		}
 		slept = true;
 	}
-}
-
-int permits_acquire(struct lock *lock, uint32_t wanted, uint32_t total,
-		    struct lock_wait *wait)
-{
-	int error = wait_and_get(lock, wanted, total, wait);
-
-	lock_end_wait(lock, wait);
-	return error;
 }
 
 /* Nobody slept after all, but a newcomer may stand back by now. */
