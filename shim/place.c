@@ -82,7 +82,7 @@ static uint64_t page_bytes;
 static uint32_t slot_count;
 
 static struct slot slots[SLOTS];
-static struct arena arenas[SLOTS * ZONES];
+static struct arena *arenas;
 
 /* Its end.  0: not yet; odd: that process is about to reserve it. */
 static _Atomic uint64_t region;
@@ -127,6 +127,20 @@ static bool is_limited(int which)
 	return sys_getrlimit(which, &limit) == 0 && limit.soft != UINT64_MAX;
 }
 
+/* Memory for the books that only who places has.  Marked so that the kernel
+ * does not join a mapping of the program's to it. */
+static bool make_books(void)
+{
+	long at = sys_mmap(NULL, SLOTS * ZONES * sizeof(*arenas),
+			   PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (sys_failed(at))
+		return false;
+	arenas = (struct arena *)at;
+	return true;
+}
+
 const char *place_init(uint64_t page_size)
 {
 	uint64_t count = allowed_mappings() / MAPPINGS_A_SLOT;
@@ -137,6 +151,8 @@ const char *place_init(uint64_t page_size)
 		return "data is limited (RLIMIT_DATA)";
 	if (count < WINDOW)
 		return "too few mappings are allowed (vm.max_map_count)";
+	if (!make_books())
+		return "there is no memory for its books";
 	slot_count = count < SLOTS ? (uint32_t)count : SLOTS;
 	page_bytes = page_size;
 	main_thread = thread_self();

@@ -15,9 +15,9 @@
  * to stay in reach of the libraries), sizes above an eighth of an arena, large
  * reservations (PROT_NONE), and all while one thread only has mapped anything.
  *
- * Own system calls, outside of the gate and not counted: one reservation, with
- * its release, in a process; one page a new arena, released when it came to
- * lie elsewhere.
+ * Own system calls, outside of the gate and not counted: one mapping of 128 KiB
+ * at the start, for books; one reservation, with its release, in a process; one
+ * page a new arena, released when it came to lie elsewhere.
  *
  * No function allocates, waits or touches errno; any thread may call any of
  * them at any time, in a handler too: there is no lock, each word is right by

@@ -169,10 +169,12 @@ static void test_any_order(uint32_t first, uint32_t most, uint32_t align,
 /* Who frees what, by address: pieces of several arenas, and of none. */
 static void test_freed(void)
 {
+	static struct arena books[4];
 	uint64_t top = UINT64_C(1) << 45;
 	struct range r = {100, 10};
-	struct arena *second = &arenas[1];
+	struct arena *second = &books[1];
 
+	arenas = books;
 	region_arenas = 4;
 	region = top;
 	arenas_made = 2;
