@@ -96,12 +96,14 @@ static char *holders(const struct sums *s)
 	unsigned w, h, worst = 0;
 	char *name, *out;
 
-	for (h = 0; c && h < c->callers; h++) {
+	for (h = 0; c && h < CROWD_CALLERS; h++) {
 		for (sum = 0, w = 0; w < CROWD_CALLERS; w++)
 			sum += c->held[w][h];
 		all += sum;
-		worst = sum > most ? h : worst;
-		most = sum > most ? sum : most;
+		if (h >= c->callers || sum <= most)
+			continue;
+		worst = h;
+		most = sum;
 	}
 	if (most <= 0)
 		return sums_say("%s", "");

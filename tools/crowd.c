@@ -416,9 +416,74 @@ void crowd_end(struct crowd *c)
 
 void crowd_free(struct crowd *c)
 {
+	unsigned i;
+
 	crowd_end(c);
+	for (i = 0; i < CROWD_CALLERS; i++)
+		free(c->caller[i].name);
 	free(c->held);
 	free(c);
+}
+
+/* --- callers of one name --- */
+
+/* The first of the kept ones that reads the same; `kept`: there is none. */
+static unsigned namesake(const struct crowd *c, unsigned kept,
+			 const struct crowd_caller *caller)
+{
+	unsigned i = 0;
+
+	while (i < kept && (c->caller[i].op != caller->op ||
+			    strcmp(c->caller[i].name, caller->name) != 0))
+		i++;
+	return i;
+}
+
+static void add_caller(struct crowd_caller *to, struct crowd_caller *from)
+{
+	to->inside_ns += from->inside_ns;
+	to->blocked_ns += from->blocked_ns;
+	to->blocked_calls += from->blocked_calls;
+	free(from->name);
+}
+
+/* `to` is never behind what it is of, so nothing is moved twice. */
+static void move_held(struct crowd *c, const unsigned to[CROWD_CALLERS])
+{
+	double ns;
+	unsigned w, h;
+
+	for (w = 0; w < CROWD_CALLERS; w++)
+		for (h = 0; h < CROWD_CALLERS; h++) {
+			ns = c->held[w][h];
+			c->held[w][h] = 0;
+			c->held[to[w]][to[h]] += ns;
+		}
+}
+
+void crowd_join(struct crowd *c,
+		char *(*name)(void *context, const struct crowd_caller *caller),
+		void *context)
+{
+	const unsigned others = CROWD_CALLERS - 1;
+	unsigned to[CROWD_CALLERS], kept = 0, i;
+	struct crowd_caller caller;
+
+	for (i = 0; i < CROWD_CALLERS; i++)
+		to[i] = i;
+	for (i = 0; i < c->callers; i++) {
+		caller = c->caller[i];
+		caller.name = name(context, &caller);
+		c->caller[i] = (struct crowd_caller){.name = NULL};
+		to[i] = namesake(c, kept, &caller);
+		if (to[i] < kept)
+			add_caller(&c->caller[to[i]], &caller);
+		else
+			c->caller[kept++] = caller;
+	}
+	c->callers = kept;
+	c->caller[others].name = name(context, &c->caller[others]);
+	move_held(c, to);
 }
 
 /* --- what it means --- */

@@ -37,6 +37,7 @@ struct crowd_class {
 
 /* A place in the program that makes one kind of call. */
 struct crowd_caller {
+	char *name; /* by crowd_join(), or NULL */
 	uint8_t op, layer;
 	uint64_t address;
 	uint64_t first_ns; /* when it was seen first */
@@ -70,6 +71,12 @@ struct crowd *crowd_new(const unsigned char domain[OP_COUNT]);
 void crowd_add(struct crowd *c, const struct log_event *e, int *others);
 /* Behind the last event. */
 void crowd_end(struct crowd *c);
+/* Gives all callers their names, in memory of their own, and makes one of those
+ * that nobody can tell apart: a function may have many calls of one kind.
+ * pre: crowd_end() */
+void crowd_join(struct crowd *c,
+		char *(*name)(void *context, const struct crowd_caller *caller),
+		void *context);
 void crowd_free(struct crowd *c);
 
 /* An estimate and where the truth lies with some certainty. */

@@ -45,8 +45,7 @@ void html_text(FILE *out, const char *text)
 
 void html_cell(FILE *out, const char *text, double value)
 {
-	fprintf(out, "<td data-value=\"%.0f\">",
-		isfinite(value) ? value * 1000 : 0);
+	fprintf(out, "<td data-value=\"%.12g\">", isfinite(value) ? value : 0);
 	html_text(out, text);
 	fputs("</td>", out);
 }
@@ -63,6 +62,24 @@ void html_head(FILE *out, const char *title, int is_name)
 	fprintf(out, "<th scope=col%s>", is_name ? " class=name" : "");
 	html_text(out, title);
 	fputs("</th>", out);
+}
+
+void html_table(FILE *out, const char *class, const char *caption)
+{
+	fprintf(out,
+		"<div class=scroll tabindex=0 role=region aria-label=\"%s\">"
+		"<table class=\"%s\"><caption>%s</caption><thead><tr>",
+		caption, class, caption);
+}
+
+void html_table_rows(FILE *out)
+{
+	fputs("</tr></thead><tbody>\n", out);
+}
+
+void html_table_end(FILE *out)
+{
+	fputs("</tbody></table></div>\n", out);
 }
 
 void html_json(FILE *out, const char *text)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
 #include "html.h"
 #include "report_blame.h"
 #include "table.h"
@@ -66,12 +64,9 @@ static struct pairs in_kernel(const struct digest *d)
 	return p;
 }
 
-/* "munmap from place"; to be freed. */
-static char *name_of(const struct study *s, unsigned caller)
+static const char *name_of(const struct study *s, unsigned caller)
 {
-	const struct crowd_caller *c = &s->digest->crowd->caller[caller];
-
-	return study_name(s->sites, c->op, c->address, c->first_ns);
+	return s->digest->crowd->caller[caller].name;
 }
 
 static const char *op_of(const struct study *s, unsigned caller)
@@ -101,15 +96,12 @@ static void print_gate(const struct study *s, const struct pairs *p, FILE *out)
 	fputs("  who waited at the gate, and who held the lock meanwhile:\n",
 	      out);
 	for (i = 0; i < shown(p); i++) {
-		char *waiter = name_of(s, p->pair[i].waiter);
-		char *holder = name_of(s, p->pair[i].holder);
-
 		fprintf(out, "    %s  %s from %s\n", units_time(p->pair[i].ns),
-			op_of(s, p->pair[i].waiter), waiter);
+			op_of(s, p->pair[i].waiter),
+			name_of(s, p->pair[i].waiter));
 		fprintf(out, "      for %s from %s\n",
-			op_of(s, p->pair[i].holder), holder);
-		free(waiter);
-		free(holder);
+			op_of(s, p->pair[i].holder),
+			name_of(s, p->pair[i].holder));
 	}
 }
 
@@ -121,15 +113,12 @@ static void print_kernel(const struct study *s, const struct pairs *p,
 	fputs("  who was in the kernel when others came in and took longer "
 	      "(estimate):\n",
 	      out);
-	for (i = 0; i < shown(p); i++) {
-		char *name = name_of(s, p->pair[i].holder);
-
+	for (i = 0; i < shown(p); i++)
 		fprintf(out, "    %s in %s calls: %s from %s\n",
 			units_time(p->pair[i].ns),
 			units_count(p->pair[i].calls),
-			op_of(s, p->pair[i].holder), name);
-		free(name);
-	}
+			op_of(s, p->pair[i].holder),
+			name_of(s, p->pair[i].holder));
 }
 
 /* Of so little that nothing else is said of it, neither is this. */
@@ -154,13 +143,10 @@ void report_blame_text(const struct study *s, FILE *out)
 static void put_caller(struct json *j, const char *key, const struct study *s,
 		       unsigned caller)
 {
-	char *name = name_of(s, caller);
-
 	json_open(j, key, '{');
 	json_string(j, "op", op_of(s, caller));
-	json_string(j, "site", name);
+	json_string(j, "site", name_of(s, caller));
 	json_close(j);
-	free(name);
 }
 
 void report_blame_json(const struct study *s, struct json *j)
@@ -191,68 +177,65 @@ void report_blame_json(const struct study *s, struct json *j)
 
 /* --- html --- */
 
+struct view {
+	const char *caption;
+	const char *waiter, *holder; /* headings; NULL: no such column */
+	bool calls;
+};
+
+static const struct view gate_view = {
+	.caption = "Who waited at the gate, and who held the lock meanwhile",
+	.waiter = "waited",
+	.holder = "for",
+};
+
+static const struct view kernel_view = {
+	.caption = "Who was in the kernel when other calls came in and took "
+		   "longer (estimate)",
+	.holder = "in the way",
+	.calls = true,
+};
+
 static void put_name(const struct study *s, unsigned caller, FILE *out)
 {
-	char *name = name_of(s, caller);
-
 	fputs("<td class=name>", out);
 	html_text(out, op_of(s, caller));
 	fputs(" from ", out);
-	html_text(out, name);
+	html_text(out, name_of(s, caller));
 	fputs("</td>", out);
-	free(name);
 }
 
-static void begin_table(FILE *out, const char *caption)
+static void put_pair(const struct study *s, const struct view *view,
+		     const struct pair *pair, FILE *out)
 {
-	fprintf(out,
-		"<div class=scroll tabindex=0 role=region aria-label=\"%s\">"
-		"<table class=\"sorts "
-		"places\"><caption>%s</caption><thead><tr>",
-		caption, caption);
+	fputs("<tr>", out);
+	if (view->waiter)
+		put_name(s, pair->waiter, out);
+	put_name(s, pair->holder, out);
+	html_cell(out, units_time(pair->ns), pair->ns);
+	if (view->calls)
+		html_cell(out, units_count(pair->calls), (double)pair->calls);
+	fputs("</tr>\n", out);
 }
 
-static void put_gate_table(const struct study *s, const struct pairs *p,
-			   FILE *out)
-{
-	size_t i;
-
-	begin_table(out, "Who waited at the gate, and who held the lock "
-			 "meanwhile");
-	html_head(out, "waited", 1);
-	html_head(out, "for", 1);
-	html_head(out, "time", 0);
-	fputs("</tr></thead><tbody>\n", out);
-	for (i = 0; i < p->count; i++) {
-		fputs("<tr>", out);
-		put_name(s, p->pair[i].waiter, out);
-		put_name(s, p->pair[i].holder, out);
-		html_cell(out, units_time(p->pair[i].ns), p->pair[i].ns);
-		fputs("</tr>\n", out);
-	}
-	fputs("</tbody></table></div>\n", out);
-}
-
-static void put_kernel_table(const struct study *s, const struct pairs *p,
-			     FILE *out)
+static void put_table(const struct study *s, const struct view *view,
+		      const struct pairs *p, FILE *out)
 {
 	size_t i;
 
-	begin_table(out, "Who was in the kernel when other calls came in and "
-			 "took longer (estimate)");
-	html_head(out, "in the way", 1);
+	if (!matters(s, p))
+		return;
+	html_table(out, "sorts places", view->caption);
+	if (view->waiter)
+		html_head(out, view->waiter, 1);
+	html_head(out, view->holder, 1);
 	html_head(out, "time", 0);
-	html_head(out, "calls", 0);
-	fputs("</tr></thead><tbody>\n", out);
-	for (i = 0; i < p->count; i++) {
-		fputs("<tr>", out);
-		put_name(s, p->pair[i].holder, out);
-		html_cell(out, units_time(p->pair[i].ns), p->pair[i].ns);
-		html_cell(out, units_count(p->pair[i].calls),
-			  (double)p->pair[i].calls);
-		fputs("</tr>\n", out);
-	}
-	fputs("</tbody></table></div>\n", out);
+	if (view->calls)
+		html_head(out, "calls", 0);
+	html_table_rows(out);
+	for (i = 0; i < p->count; i++)
+		put_pair(s, view, &p->pair[i], out);
+	html_table_end(out);
 }
 
 void report_blame_html(const struct study *s, FILE *out)
@@ -260,8 +243,6 @@ void report_blame_html(const struct study *s, FILE *out)
 	struct pairs gate = at_gate(s->digest->crowd);
 	struct pairs kernel = in_kernel(s->digest);
 
-	if (matters(s, &gate))
-		put_gate_table(s, &gate, out);
-	if (matters(s, &kernel))
-		put_kernel_table(s, &kernel, out);
+	put_table(s, &gate_view, &gate, out);
+	put_table(s, &kernel_view, &kernel, out);
 }

@@ -38,24 +38,6 @@ static void end_section(FILE *out)
 	fputs("</section>\n", out);
 }
 
-static void begin_table(FILE *out, const char *class, const char *caption)
-{
-	fprintf(out,
-		"<div class=scroll tabindex=0 role=region aria-label=\"%s\">"
-		"<table class=%s><caption>%s</caption><thead><tr>",
-		caption, class, caption);
-}
-
-static void end_head(FILE *out)
-{
-	fputs("</tr></thead><tbody>\n", out);
-}
-
-static void end_table(FILE *out)
-{
-	fputs("</tbody></table></div>\n", out);
-}
-
 /* Of numbers. */
 static void put_heads(FILE *out, const char *const *titles)
 {
@@ -83,7 +65,7 @@ static void put_bytes(FILE *out, double bytes)
 static void put_share(FILE *out, double part, double whole)
 {
 	html_cell(out, whole > 0 ? units_percent(part / whole) : "-",
-		  whole > 0 ? part / whole * 1e6 : 0);
+		  whole > 0 ? part / whole : 0);
 }
 
 /* --- top --- */
@@ -288,15 +270,15 @@ static void put_op_table(FILE *out, const struct log_op *ops, double thread_ns)
 		shape.errors |= ops[i].errors > 0;
 		shape.gated |= ops[i].gated > 0;
 	}
-	begin_table(out, "sorts",
-		    "Calls by kind; the share is of the time that threads "
-		    "lived");
+	html_table(out, "sorts",
+		   "Calls by kind; the share is of the time that threads "
+		   "lived");
 	put_op_heads(out, shape);
-	end_head(out);
+	html_table_rows(out);
 	for (i = 0; i < OP_COUNT; i++)
 		if (ops[i].count > 0)
 			put_op_row(out, op_name(i), &ops[i], shape, thread_ns);
-	end_table(out);
+	html_table_end(out);
 }
 
 static void put_distribution(const struct report *report, FILE *out)
@@ -540,15 +522,15 @@ static void put_site_table(const struct studies *studies, FILE *out)
 	bool several = studies->count > 1;
 	size_t i, k;
 
-	begin_table(out, "\"sorts places\"",
-		    "Places in the program that caused the calls, estimated "
-		    "from samples; open one for its stacks");
+	html_table(out, "sorts places",
+		   "Places in the program that caused the calls, estimated "
+		   "from samples; open one for its stacks");
 	put_site_heads(several, out);
-	end_head(out);
+	html_table_rows(out);
 	for (i = 0; i < studies->count; i++)
 		for (k = 0; k < studies->of[i].sites->count && k < SITES; k++)
 			put_site(&studies->of[i], k, several, out);
-	end_table(out);
+	html_table_end(out);
 }
 
 static void put_quality(const struct study *study, FILE *out)
@@ -765,17 +747,17 @@ static void put_group_table(const struct report *report,
 	bool several = report->studies->count > 1;
 	size_t i;
 
-	begin_table(out, "\"sorts places\"",
-		    "Threads by name, of the calls that are in the logs one "
-		    "by one");
+	html_table(out, "sorts places",
+		   "Threads by name, of the calls that are in the logs one "
+		   "by one");
 	html_head(out, "name", 1);
 	if (several)
 		html_head(out, "process", 1);
 	put_heads(out, titles);
-	end_head(out);
+	html_table_rows(out);
 	for (i = 0; i < groups->count; i++)
 		put_group(report, &groups->group[i], several, out);
-	end_table(out);
+	html_table_end(out);
 }
 
 static void put_threads(const struct report *report, FILE *out)
@@ -852,13 +834,13 @@ static void put_processes(const struct report *report,
 	if (report->count < 2)
 		return;
 	begin_section(out, "processes", "Processes");
-	begin_table(out, "sorts", "The dearest first");
+	html_table(out, "sorts", "The dearest first");
 	html_head(out, "process", 1);
 	put_heads(out, titles);
-	end_head(out);
+	html_table_rows(out);
 	for (i = 0; i < report->count && i < PROCESSES; i++)
 		put_process_row(order[i], out);
-	end_table(out);
+	html_table_end(out);
 	if (report->count > PROCESSES)
 		fprintf(out, "<p>%zu more; see one with --process.</p>\n",
 			report->count - PROCESSES);

@@ -110,6 +110,7 @@ static void look_into(struct study *s, const struct log_dir *dir,
 	s->digest = digest_read(s->log, window->since_ns, window->until_ns);
 	s->sites = sites_open_part(s->log, images, window->since_ns,
 				   window->until_ns);
+	crowd_join(s->digest->crowd, name_caller, s->sites);
 	facts.digest = s->digest;
 	facts.name = name_caller;
 	facts.context = s->sites;

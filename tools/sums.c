@@ -155,6 +155,8 @@ char *sums_name(const struct sums *s, const struct crowd_caller *caller)
 {
 	const struct verdict_facts *f = s->facts;
 
+	if (caller->name)
+		return xstrdup(caller->name);
 	if (f->name)
 		return f->name(f->context, caller);
 	return sums_say("0x%llx", (unsigned long long)caller->address);
