@@ -20,6 +20,7 @@ check_page() {
 		        super().__init__()
 		        self.open, self.ids, self.links, self.count = [], [], [], {}
 		        self.text, self.json, self.labels = [], None, []
+		        self.rows = []
 		    def handle_starttag(self, tag, attributes):
 		        a = dict(attributes)
 		        self.count[tag] = self.count.get(tag, 0) + 1
@@ -36,6 +37,10 @@ check_page() {
 		        assert not any(k.startswith("on") for k in a), (tag, a)
 		        if tag == "th":
 		            assert a.get("scope") == "col", a
+		        if tag == "tr":
+		            self.rows.append([self.count["table"], 0])
+		        if tag in ("th", "td"):
+		            self.rows[-1][1] += 1
 		        if tag == "svg" and a.get("role") == "img":
 		            assert "aria-labelledby" in a
 		    def handle_startendtag(self, tag, attributes):
@@ -69,7 +74,10 @@ check_page() {
 		for tag in "title", "main", "h1", "nav", "header", "footer":
 		    assert page.count.get(tag, 0) >= 1, tag
 		assert page.count["h1"] == 1
-		assert page.count.get("table", 0) == page.count.get("caption", 0)
+		tables = page.count.get("table", 0)
+		assert tables == page.count.get("caption", 0)
+		# Each cell has a heading above it.
+		assert len(set(map(tuple, page.rows))) == tables, page.rows
 		# Nothing is fetched from anywhere.
 		assert not re.search(r"url\(|@import|fetch\(|XMLHttp|import\(", text)
 		for word in re.findall(r"https?://[^\s\"'<]*", text):

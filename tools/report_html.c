@@ -826,9 +826,9 @@ static const struct log_process **ranked(const struct report *report)
 static void put_processes(const struct report *report,
 			  const struct log_process **order, FILE *out)
 {
-	static const char *const titles[] = {"process",       "pid",   "lived",
-					     "threads",       "calls", "waited",
-					     "in the kernel", "share", NULL};
+	static const char *const titles[] = {"pid",   "lived",  "threads",
+					     "calls", "waited", "in the kernel",
+					     "share", NULL};
 	size_t i;
 
 	if (report->count < 2)
