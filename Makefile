@@ -24,7 +24,8 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
 	verdict sums causes remedies judge window study worst busy embed \
 	html report report_notes report_groups report_sites report_worst \
 	report_blame report_json report_text report_diff chart flame \
-	report_html export export_chrome export_prometheus stats sampler \
+	report_html export export_folded export_chrome \
+	export_prometheus stats sampler \
 	rundir launch rewrite preflight probe_calls probe metric config \
 	server measure machine profile progress rounds target comparison \
 	comparison_json comparison_text search tune advice advice_json \

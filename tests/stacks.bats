@@ -51,6 +51,29 @@ places!grab malloc 15"
 	done
 }
 
+@test "stacks that differ in addresses or processes alone read as one" {
+	local program=$BATS_TEST_TMPDIR/twice
+
+	build_c -o "$program" "$ROOT/tests/subjects/sites/twice.c"
+	sampled sh -c '"$0"; "$0"' "$program"
+	run -0 mmgate export --format folded "$LOGS"
+	contains "$output" 'twice!twice;munmap '
+	equal "$(mmgate export --format folded "$LOGS" | sed 's/ [0-9]*$//' |
+		sort | uniq -d)" '' 'repeated lines'
+	mmgate report --format html -o "$BATS_TEST_TMPDIR/page" "$LOGS"
+	run -0 "$PYTHON" - "$BATS_TEST_TMPDIR/page" <<-'EOP'
+		import re, sys
+		text = open(sys.argv[1]).read()
+		cells = re.findall(r"<td class=name>.*?</td>", text, re.S)
+		cells = [c for c in cells if "twice!twice" in c]
+		assert len(cells) == 2, cells
+		for cell in cells:
+		    stacks = re.findall(r"<ol class=stack>.*?</ol>", cell, re.S)
+		    assert len(stacks) == 1, cell
+		    assert "20 samples" in cell, cell
+	EOP
+}
+
 @test "calls by symbol have no via" {
 	sampled "$PLACES" direct 10
 	run -0 sites mmap,munmap

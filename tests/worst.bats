@@ -26,6 +26,8 @@ setup() {
 			    assert len(same) == 1 and same[0]["op"] == w["op"]
 			    assert same[0]["addr"] == w["addr"]
 			    assert w["site"]
+			    place = w["site"].split(" via ")[0]
+			    assert not w["stack"] or place in w["stack"]
 			    for kind in "before", "after":
 			        o = w[kind]
 			        assert len(o["calls"]) == min(o["count"], 16)

@@ -88,7 +88,7 @@ static char *caller_name(const struct row *row)
 			    row->event->time_ns, true, &frames) == 0)
 		return xasprintf("0x%llx",
 				 (unsigned long long)row->event->raw.caller);
-	return frames_name(frames[0]);
+	return xstrdup(frames[0]->name);
 }
 
 /* --- csv: printf would take most of the time --- */
@@ -210,19 +210,15 @@ static void put_stack(const struct row *row, FILE *out)
 	size_t i;
 
 	for (i = 0; stack && i < stack->count; i++) {
-		char *name;
-
 		if (!row->names && stack->frames[i]->inlined)
 			continue;
-		name = row->names
-			       ? frames_name(stack->frames[i])
-			       : xasprintf("0x%llx",
-					   (unsigned long long)stack->frames[i]
-						   ->pc);
 		fputs(between, out);
-		put_quoted(name, out);
+		if (row->names)
+			put_quoted(stack->frames[i]->name, out);
+		else
+			fprintf(out, "0x%llx",
+				(unsigned long long)stack->frames[i]->pc);
 		between = ";";
-		free(name);
 	}
 }
 
@@ -331,14 +327,10 @@ static void json_stack(struct json *j, const struct row *row)
 	json_bool(j, "stack_cut", stack->cut);
 	json_open(j, "stack", '[');
 	for (i = 0; i < stack->count; i++)
-		if (row->names) {
-			char *name = frames_name(stack->frames[i]);
-
-			json_string(j, NULL, name);
-			free(name);
-		} else if (!stack->frames[i]->inlined) {
+		if (row->names)
+			json_string(j, NULL, stack->frames[i]->name);
+		else if (!stack->frames[i]->inlined)
 			json_hex(j, NULL, stack->frames[i]->pc);
-		}
 	json_close(j);
 }
 
@@ -405,117 +397,24 @@ static void jsonl_row(const struct row *row, FILE *out)
 	json_close(&j);
 }
 
-/* --- folded: a stack a line, outermost first, and its nanoseconds --- */
-
-struct folded {
-	char *stack;
-	double ns;
-};
-
-/* A frame's name, in which nothing is taken for the end of it. */
-static void put_frame(const struct sites_frame *frame, FILE *out)
-{
-	char *name = frames_name(frame), *at;
-
-	for (at = name; (at = strchr(at, ';'));)
-		*at = ':';
-	fprintf(out, "%s;", name);
-	free(name);
-}
-
-static char *folded_stack(const struct sites *s, size_t index, unsigned op)
-{
-	const struct sites_stack *stack = &s->stacks[index];
-	char *text = NULL;
-	size_t size, i;
-	FILE *out = open_memstream(&text, &size);
-
-	if (!out)
-		die(EXIT_FAILED, "out of memory");
-	fprintf(out, "%s;%s", s->process->image, stack->cut ? "[cut];" : "");
-	for (i = stack->count; i-- > 0;)
-		put_frame(stack->frames[i], out);
-	fputs(op_name(op), out);
-	fclose(out);
-	return text;
-}
-
-static int by_stack(const void *a, const void *b)
-{
-	const struct folded *x = a, *y = b;
-
-	return strcmp(x->stack, y->stack);
-}
-
-/* Stacks that differ in addresses alone are one line. */
-static void write_folded(struct folded *lines, size_t count, FILE *out)
-{
-	size_t i;
-
-	qsort(lines, count, sizeof(*lines), by_stack);
-	for (i = 0; i < count; i++) {
-		if (i + 1 < count && !by_stack(&lines[i], &lines[i + 1]))
-			lines[i + 1].ns += lines[i].ns;
-		else
-			fprintf(out, "%s %.0f\n", lines[i].stack, lines[i].ns);
-		free(lines[i].stack);
-	}
-	free(lines);
-}
-
-/* The time by stack and op. */
-static double *fold(const struct sites *s)
-{
-	double *ns = xcalloc(s->stack_count * OP_COUNT + 1, sizeof(*ns));
-	size_t i;
-
-	for (i = 0; i < s->sample_count; i++) {
-		const struct sites_sample *sample = &s->samples[i];
-		const struct log_event *e = &sample->event;
-
-		ns[sample->stack * OP_COUNT + e->raw.op] +=
-			sample->weight *
-			((double)e->wait_ns + (double)e->kernel_ns);
-	}
-	return ns;
-}
-
-static void folded(const struct sites *s, FILE *out)
-{
-	size_t cells = s->stack_count * OP_COUNT, count = 0, i;
-	struct folded *lines = xcalloc(cells + 1, sizeof(*lines));
-	double *ns = fold(s);
-
-	for (i = 0; i < cells; i++)
-		if (ns[i] > 0)
-			lines[count++] = (struct folded){
-				folded_stack(s, i / OP_COUNT,
-					     (unsigned)(i % OP_COUNT)),
-				ns[i]};
-	write_folded(lines, count, out);
-	free(ns);
-}
-
 /* --- the command --- */
 
-/* Without any of the three it is known and refused until it is built. */
+/* Without either of the two it is known and refused until it is built. */
 struct format {
 	const char *name;
 	const char *head;
 	void (*row)(const struct row *row, FILE *out);
-	/* What is written once a process, if it is no row for each event. */
-	void (*whole)(const struct sites *sites, FILE *out);
-	/* What is written once. */
+	/* What is written once, if it is no row for each event. */
 	int (*all)(const struct export *x);
 };
 
 static const struct format formats[] = {
-	{"csv", csv_head, csv_row, NULL, NULL},
-	{"jsonl", "", jsonl_row, NULL, NULL},
-	{"folded", "", NULL, folded, NULL},
-	{"chrome", NULL, NULL, NULL, export_chrome},
-	{"prometheus", NULL, NULL, NULL, export_prometheus},
-	{NULL, NULL, NULL, NULL, NULL},
+	{"csv", csv_head, csv_row, NULL},
+	{"jsonl", "", jsonl_row, NULL},
+	{"folded", NULL, NULL, export_folded},
+	{"chrome", NULL, NULL, export_chrome},
+	{"prometheus", NULL, NULL, export_prometheus},
+	{NULL, NULL, NULL, NULL},
 };
 
 struct exporting {
@@ -545,7 +444,7 @@ static const struct format *find_format(const char *name)
 		    "export: --format %s: accepted are csv, jsonl, folded, "
 		    "chrome and prometheus",
 		    name);
-	if (!f->row && !f->whole && !f->all)
+	if (!f->row && !f->all)
 		die(EXIT_USAGE, "export: --format %s: not in this version",
 		    name);
 	return f;
@@ -590,9 +489,7 @@ static int write_log(struct exporting *x, struct log *log)
 	int status = EXIT_DONE;
 
 	x->sites = sites_open(log, x->to.images);
-	if (x->format->whole)
-		x->format->whole(x->sites, x->to.out);
-	else if (log_each_event(log, write_event, x))
+	if (log_each_event(log, write_event, x))
 		status = EXIT_FAILED;
 	sites_close(x->sites);
 	return status;

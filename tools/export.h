@@ -21,6 +21,9 @@ struct export
 	bool names; /* of functions, in place of addresses of code */
 };
 
+/* A stack a line as flame graph tools read them, and its nanoseconds. */
+int export_folded(const struct export *x);
+
 /* Trace Event Format, for Perfetto and chrome://tracing: waits and system calls
  * as slices of their threads, figures over time as counters. */
 int export_chrome(const struct export *x);

@@ -95,16 +95,13 @@ static void put_caller(struct trace *t, struct json *j,
 		       const struct log_event *e)
 {
 	const struct sites_frame *const *frames;
-	char *name;
 
 	if (!t->sites || sites_frames_at(t->sites, e->raw.caller, e->time_ns,
 					 true, &frames) == 0) {
 		json_hex(j, "caller", e->raw.caller);
 		return;
 	}
-	name = frames_name(frames[0]);
-	json_string(j, "caller", name);
-	free(name);
+	json_string(j, "caller", frames[0]->name);
 }
 
 static void put_stack(struct trace *t, struct json *j,
@@ -117,12 +114,8 @@ static void put_stack(struct trace *t, struct json *j,
 	if (!stack)
 		return;
 	json_open(j, "stack", '[');
-	for (i = 0; i < stack->count; i++) {
-		char *name = frames_name(stack->frames[i]);
-
-		json_string(j, NULL, name);
-		free(name);
-	}
+	for (i = 0; i < stack->count; i++)
+		json_string(j, NULL, stack->frames[i]->name);
 	json_close(j);
 }
 

@@ -60,7 +60,7 @@ static char *frame_name(const struct sites_frame *frame)
 {
 	if (frame->function)
 		return xasprintf("%s!%s", frame->module, frame->function);
-	return frames_name(frame);
+	return xstrdup(frame->name);
 }
 
 /* The innermost frame of a stack, under the process's node. */

@@ -19,10 +19,16 @@ struct place {
 	struct sites_frame frames[];
 };
 
+struct name {
+	UT_hash_handle hh;
+	char text[];
+};
+
 struct frames {
 	struct images *images;
 	const struct samples_modules *modules;
 	struct place *places;
+	struct name *names;
 };
 
 /* --- whose code --- */
@@ -81,6 +87,35 @@ static enum sites_owner owner_of(const struct sites_frame *frame)
 	if (begins(frame->function, allocators))
 		return OWNER_ALLOCATOR;
 	return begins(frame->function, languages) ? OWNER_LANGUAGE : owner;
+}
+
+/* --- names --- */
+
+static char *spell(const struct sites_frame *frame)
+{
+	if (!frame->function)
+		return xasprintf("%s+0x%llx", frame->module,
+				 (unsigned long long)frame->offset);
+	if (!frame->source)
+		return xasprintf("%s!%s", frame->module, frame->function);
+	return xasprintf("%s!%s (%s:%u)", frame->module, frame->function,
+			 frame->source, frame->line);
+}
+
+static const char *name_of(struct frames *f, const struct sites_frame *frame)
+{
+	char *text = spell(frame);
+	size_t length = strlen(text);
+	struct name *name;
+
+	HASH_FIND(hh, f->names, text, length, name);
+	if (!name) {
+		name = xcalloc(1, sizeof(*name) + length + 1);
+		memcpy(name->text, text, length);
+		HASH_ADD(hh, f->names, text[0], (unsigned)length, name);
+	}
+	free(text);
+	return name->text;
 }
 
 /* --- places --- */
@@ -151,6 +186,7 @@ static struct place *look(struct frames *f, const struct record_frame *record)
 		place->frames[i].pc = record->pc;
 		place->frames[i].guessed = record->flags & FRAME_GUESSED;
 		place->frames[i].owner = owner_of(&place->frames[i]);
+		place->frames[i].name = name_of(f, &place->frames[i]);
 	}
 	return place;
 }
@@ -183,23 +219,18 @@ struct frames *frames_new(struct images *images,
 
 void frames_free(struct frames *f)
 {
-	struct place *place, *next;
+	struct place *place, *next_place;
+	struct name *name, *next;
 
-	HASH_ITER(hh, f->places, place, next)
+	HASH_ITER(hh, f->places, place, next_place)
 	{
 		HASH_DEL(f->places, place);
 		free(place);
 	}
+	HASH_ITER(hh, f->names, name, next)
+	{
+		HASH_DEL(f->names, name);
+		free(name);
+	}
 	free(f);
-}
-
-char *frames_name(const struct sites_frame *frame)
-{
-	if (!frame->function)
-		return xasprintf("%s+0x%llx", frame->module,
-				 (unsigned long long)frame->offset);
-	if (!frame->source)
-		return xasprintf("%s!%s", frame->module, frame->function);
-	return xasprintf("%s!%s (%s:%u)", frame->module, frame->function,
-			 frame->source, frame->line);
 }

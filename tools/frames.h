@@ -23,6 +23,9 @@ enum sites_owner {
 };
 
 struct sites_frame {
+	/* "module!function (file:line)", "module!function", "module+0x1234".
+	 * In one process the same text is at the same address. */
+	const char *name;
 	const char *function; /* NULL: not known */
 	const char *source;   /* "file.c"; NULL: not known */
 	unsigned line;
@@ -52,9 +55,5 @@ void frames_free(struct frames *frames);
  * place for the same record. */
 const struct frames_place *frames_at(struct frames *frames,
 				     const struct record_frame *record);
-
-/* "module!function (file:line)", "module!function", "module+0x1234"; to be
- * freed. */
-char *frames_name(const struct sites_frame *frame);
 
 #endif

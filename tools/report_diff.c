@@ -86,16 +86,15 @@ static double per_second(const struct side *s, double value)
 
 /* --- sites --- */
 
-static struct place *place_of(struct places *places, const char *name,
-			      const char *via)
+static struct place *place_of(struct places *places,
+			      const struct sites_row *site)
 {
-	char *full =
-		xasprintf("%s%s%s", name, via ? " via " : "", via ? via : "");
+	char *name = study_site(site);
 	size_t i;
 
 	for (i = 0; i < places->count; i++)
-		if (!strcmp(places->place[i].name, full)) {
-			free(full);
+		if (!strcmp(places->place[i].name, name)) {
+			free(name);
 			return &places->place[i];
 		}
 	if (places->count == places->room) {
@@ -103,7 +102,7 @@ static struct place *place_of(struct places *places, const char *name,
 		places->place = xrealloc(places->place,
 					 places->room * sizeof(struct place));
 	}
-	places->place[places->count] = (struct place){.name = full};
+	places->place[places->count] = (struct place){.name = name};
 	return &places->place[places->count++];
 }
 
@@ -114,8 +113,7 @@ static void add_sites(struct places *places, unsigned side,
 	size_t i;
 
 	for (i = 0; i < sites->count; i++) {
-		place = place_of(places, sites->list[i].name,
-				 sites->list[i].via);
+		place = place_of(places, &sites->list[i]);
 		place->ns[side] += sites->list[i].sum.wait_ns +
 				   sites->list[i].sum.kernel_ns;
 		place->calls[side] += sites->list[i].sum.count;

@@ -68,6 +68,15 @@ static void put_share(FILE *out, double part, double whole)
 		  whole > 0 ? part / whole : 0);
 }
 
+/* Many may run one program. */
+static void put_process(const struct log_process *p, FILE *out)
+{
+	char *name = xasprintf("%s (%u)", p->image, p->pid);
+
+	html_name_cell(out, name);
+	free(name);
+}
+
 /* --- top --- */
 
 static const char *title_of(const struct report *report)
@@ -370,16 +379,13 @@ static void put_others(const struct report *report,
 
 static void put_stack(const struct sites_stack *stack, FILE *out)
 {
-	char *name;
 	size_t i;
 
 	fputs("<ol class=stack>", out);
 	for (i = 0; i < stack->count && i < FRAMES; i++) {
-		name = frames_name(stack->frames[i]);
 		fputs("<li>", out);
-		html_text(out, name);
+		html_text(out, stack->frames[i]->name);
 		fputs("</li>", out);
-		free(name);
 	}
 	if (stack->count > FRAMES || stack->cut)
 		fputs("<li>&hellip;</li>", out);
@@ -453,33 +459,30 @@ static void put_worst(const struct report *report, FILE *out)
 
 static void put_site_stacks(const struct sites *s, size_t site, FILE *out)
 {
-	size_t shown = 0, i;
+	size_t count, i;
+	struct sites_stack *stacks = sites_stacks_of(s, site, FRAMES, &count);
 
-	for (i = 0; i < s->stack_count && shown < STACKS; i++) {
-		if (s->stacks[i].site != site)
-			continue;
+	for (i = 0; i < count && i < STACKS; i++) {
 		fprintf(out, "<p>%s samples, %s:</p>",
-			units_count(s->stacks[i].samples),
-			units_time(s->stacks[i].wait_ns +
-				   s->stacks[i].kernel_ns));
-		put_stack(&s->stacks[i], out);
-		shown++;
+			units_count(stacks[i].samples),
+			units_time(stacks[i].wait_ns + stacks[i].kernel_ns));
+		put_stack(&stacks[i], out);
 	}
+	if (count > STACKS)
+		fprintf(out, "<p>%zu more</p>", count - STACKS);
+	free(stacks);
 }
 
 static void put_site_name(const struct sites *s, size_t site, FILE *out)
 {
-	const struct sites_row *row = &s->list[site];
+	char *name = study_site(&s->list[site]);
 
 	fputs("<td class=name><details><summary>", out);
-	html_text(out, row->name);
-	if (row->via) {
-		fputs(" via ", out);
-		html_text(out, row->via);
-	}
+	html_text(out, name);
 	fputs("</summary>", out);
 	put_site_stacks(s, site, out);
 	fputs("</details></td>", out);
+	free(name);
 }
 
 static void put_site(const struct study *study, size_t site, bool several,
@@ -491,7 +494,7 @@ static void put_site(const struct study *study, size_t site, bool several,
 	fputs("<tr>", out);
 	put_site_name(s, site, out);
 	if (several)
-		html_name_cell(out, study->process->image);
+		put_process(study->process, out);
 	put_share(out, sum->wait_ns + sum->kernel_ns,
 		  s->all.wait_ns + s->all.kernel_ns);
 	put_time(out, sum->wait_ns);
@@ -625,7 +628,6 @@ static void put_flame(const struct report *report, FILE *out)
 /* Threads of one name. */
 struct group {
 	const char *name; /* NULL: not known */
-	const char *image;
 	uint64_t threads, count;
 	double wait_ns, kernel_ns, max_ns;
 	const struct study *study;
@@ -660,7 +662,6 @@ static struct group *group_of(struct groups *g, const struct study *study,
 	g->group = xrealloc(g->group, (g->count + 1) * sizeof(*g->group));
 	g->group[g->count] = (struct group){
 		.name = name,
-		.image = study->process->image,
 		.study = study,
 	};
 	return &g->group[g->count++];
@@ -730,7 +731,7 @@ static void put_group(const struct report *report, const struct group *g,
 	put_members(report, g, out);
 	fputs("</details></td>", out);
 	if (several)
-		html_name_cell(out, g->image);
+		put_process(g->study->process, out);
 	put_count(out, (double)g->threads);
 	put_count(out, (double)g->count);
 	put_time(out, g->wait_ns);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
 #include "report_groups.h"
@@ -142,10 +143,8 @@ static void add_row(struct table *t, const struct sites *s,
 {
 	const struct sites_sum *sum = &row->sum;
 	double all = cost_of(&s->all);
-	char name[512];
+	char *name = study_site(row);
 
-	snprintf(name, sizeof(name), "%s%s%s", row->name,
-		 row->via ? " via " : "", row->via ? row->via : "");
 	table_cell(t, all > 0 ? units_percent(cost_of(sum) / all) : "-");
 	if (s->all.wait_ns > 0)
 		table_cell(t, units_time(sum->wait_ns));
@@ -153,6 +152,7 @@ static void add_row(struct table *t, const struct sites *s,
 	table_cell(t, units_count((uint64_t)(sum->count + 0.5)));
 	table_cell(t, units_bytes(sum->bytes));
 	table_cell(t, name);
+	free(name);
 }
 
 static void print_rows(const struct sites *s, const char *what,

@@ -49,11 +49,9 @@ static void put_stack(const struct worst_call *call, struct sites *sites,
 		free(name);
 		return;
 	}
-	for (i = 0; i < stack->count && i < FRAMES; i++) {
-		name = frames_name(stack->frames[i]);
-		fprintf(out, "       %s %s\n", i ? "called by" : "from", name);
-		free(name);
-	}
+	for (i = 0; i < stack->count && i < FRAMES; i++)
+		fprintf(out, "       %s %s\n", i ? "called by" : "from",
+			stack->frames[i]->name);
 	if (stack->count > FRAMES || stack->cut)
 		fputs("       ...\n", out);
 }
@@ -190,17 +188,16 @@ static void put_json_stack(struct json *j, const struct worst_call *call,
 	const struct log_event *e = &call->event;
 	const struct sites_stack *stack =
 		e->raw.stack ? sites_stack_of(sites, e) : NULL;
-	char *name = study_name(sites, e->raw.op, e->raw.caller, e->time_ns);
+	char *name =
+		stack ? study_site(&sites->list[stack->site])
+		      : study_name(sites, e->raw.op, e->raw.caller, e->time_ns);
 	size_t i;
 
 	json_string(j, "site", name);
 	free(name);
 	json_open(j, "stack", '[');
-	for (i = 0; stack && i < stack->count; i++) {
-		name = frames_name(stack->frames[i]);
-		json_string(j, NULL, name);
-		free(name);
-	}
+	for (i = 0; stack && i < stack->count; i++)
+		json_string(j, NULL, stack->frames[i]->name);
 	json_close(j);
 }
 

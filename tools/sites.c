@@ -383,14 +383,11 @@ static struct group *site_group(struct groups *g,
 	size_t at = site_frame(stack);
 	const struct sites_frame *frame = stack->frames[at];
 	const char *via = is_program(frame) ? via_of(stack, at) : NULL;
-	char *name = frames_name(frame);
 	struct group *group =
-		group_of(g, xasprintf("%s\n%s", name, via ? via : ""));
+		group_of(g, xasprintf("%s\n%s", frame->name, via ? via : ""));
 
-	if (group->row.name) {
-		free(name);
-	} else {
-		group->row.name = name;
+	if (!group->row.name) {
+		group->row.name = xstrdup(frame->name);
 		group->row.via = via ? xstrdup(via) : NULL;
 		group->row.frame = frame;
 	}
@@ -537,6 +534,71 @@ static void sort_samples(struct inside *in)
 	qsort(s->samples, s->sample_count, sizeof(*s->samples), sample_by_time);
 	for (i = 0; i < s->sample_count; i++)
 		remember(in, s->samples[i].id, i);
+}
+
+/* --- stacks as they read --- */
+
+struct reading {
+	UT_hash_handle hh;
+	struct sites_stack stack;
+	const char *names[]; /* NULL behind a chain that goes on */
+};
+
+static struct reading *reading_new(const struct sites_stack *stack, size_t most,
+				   size_t *bytes)
+{
+	size_t count = stack->count < most ? stack->count : most;
+	bool more = stack->cut || stack->count > most;
+	struct reading *r;
+
+	*bytes = (count + more) * sizeof(r->names[0]);
+	r = xcalloc(1, sizeof(*r) + *bytes);
+	r->stack = *stack;
+	r->stack.count = count;
+	r->stack.cut = more;
+	for (size_t i = 0; i < count; i++)
+		r->names[i] = stack->frames[i]->name;
+	return r;
+}
+
+static void read_stack(struct reading **all, const struct sites_stack *stack,
+		       size_t most)
+{
+	size_t bytes;
+	struct reading *r = reading_new(stack, most, &bytes), *found;
+
+	HASH_FIND(hh, *all, r->names, bytes, found);
+	if (!found) {
+		HASH_ADD(hh, *all, names[0], (unsigned)bytes, r);
+		return;
+	}
+	found->stack.samples += stack->samples;
+	found->stack.calls += stack->calls;
+	found->stack.wait_ns += stack->wait_ns;
+	found->stack.kernel_ns += stack->kernel_ns;
+	free(r);
+}
+
+struct sites_stack *sites_stacks_of(const struct sites *s, size_t site,
+				    size_t most, size_t *count)
+{
+	struct reading *all = NULL, *r, *next;
+	struct sites_stack *stacks;
+	size_t i;
+
+	for (i = 0; i < s->stack_count; i++)
+		if (s->stacks[i].site == site)
+			read_stack(&all, &s->stacks[i], most);
+	stacks = xcalloc(HASH_COUNT(all) + 1, sizeof(*stacks));
+	*count = 0;
+	HASH_ITER(hh, all, r, next)
+	{
+		HASH_DEL(all, r);
+		stacks[(*count)++] = r->stack;
+		free(r);
+	}
+	qsort(stacks, *count, sizeof(*stacks), stack_by_cost);
+	return stacks;
 }
 
 /* --- open, close --- */

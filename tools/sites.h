@@ -91,6 +91,10 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 			      uint64_t since_ns, uint64_t until_ns);
 void sites_close(struct sites *sites);
 
+/* The stacks of a site as they read, down to so many frames: those with the
+ * same names are one, worst first, *count of them; to be freed. */
+struct sites_stack *sites_stacks_of(const struct sites *sites, size_t site,
+				    size_t most, size_t *count);
 /* The rows of another grouping, worst first, *count of them; to be given to
  * sites_rows_free(). */
 struct sites_row *sites_group(const struct sites *sites, enum sites_by by,

@@ -67,6 +67,12 @@ static const struct sites_row *site_of(const struct sites *sites, unsigned op,
 	return site;
 }
 
+char *study_site(const struct sites_row *site)
+{
+	return xasprintf("%s%s%s", site->name, site->via ? " via " : "",
+			 site->via ? site->via : "");
+}
+
 char *study_name(struct sites *sites, unsigned op, uint64_t address,
 		 uint64_t time_ns)
 {
@@ -74,12 +80,11 @@ char *study_name(struct sites *sites, unsigned op, uint64_t address,
 	const struct sites_frame *const *frames;
 
 	if (site)
-		return xasprintf("%s%s%s", site->name, site->via ? " via " : "",
-				 site->via ? site->via : "");
+		return study_site(site);
 	if (address == 0)
 		return xstrdup("an unknown place");
 	if (sites_frames_at(sites, address, time_ns, true, &frames) > 0)
-		return frames_name(frames[0]);
+		return xstrdup(frames[0]->name);
 	return xasprintf("0x%llx", (unsigned long long)address);
 }
 

@@ -37,6 +37,8 @@ struct studies studies_of(const struct log_dir *dir,
 			  struct log *const *logs, size_t count,
 			  struct images *images, const struct rows *rows,
 			  const struct window *window);
+/* "function via malloc", in memory of its own. */
+char *study_site(const struct sites_row *site);
 /* Names the code that made a call: its site where samples show it, otherwise
  * the function at the address; in memory of its own. */
 char *study_name(struct sites *sites, unsigned op, uint64_t address,
