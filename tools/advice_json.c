@@ -7,15 +7,6 @@
 
 enum { VERSION = 1 };
 
-static void put_interval(struct json *j, const char *key,
-			 const struct ratio *ratio)
-{
-	json_open(j, key, '[');
-	json_double(j, NULL, ratio->low);
-	json_double(j, NULL, ratio->high);
-	json_close(j);
-}
-
 static void put_lines(struct json *j, const char *key, char **lines)
 {
 	json_open(j, key, '[');
@@ -59,7 +50,8 @@ static void put_tries(struct json *j, const struct tune *t)
 		json_u64(j, "rounds", try->rounds);
 		if (try->rounds > 0) {
 			json_double(j, "ratio", try->ratio.value);
-			put_interval(j, "ratio_ci95", &try->ratio);
+			json_range(j, "ratio_ci95", try->ratio.low,
+				   try->ratio.high);
 		}
 		if (try->failure != NULL)
 			json_string(j, "failure", try->failure);
@@ -81,10 +73,12 @@ static void put_fresh(struct json *j, const struct tune *t)
 		json_u64(j, "rounds", c->rounds);
 		json_double(j, "median", c->rows[i].median);
 		json_double(j, "ratio", c->rows[i].ratio.value);
-		put_interval(j, "ratio_ci95", &c->rows[i].ratio);
+		json_range(j, "ratio_ci95", c->rows[i].ratio.low,
+			   c->rows[i].ratio.high);
 		json_string(j, "verdict", comparison_verdict(c, i));
 		json_double(j, "ratio_to_none", t->to_none[i].value);
-		put_interval(j, "ratio_to_none_ci95", &t->to_none[i]);
+		json_range(j, "ratio_to_none_ci95", t->to_none[i].low,
+			   t->to_none[i].high);
 		json_close(j);
 	}
 	json_close(j);
@@ -109,7 +103,8 @@ static void put_chosen(struct json *j, const struct tune *t)
 	json_string(j, "name", name);
 	json_bool(j, "confirmed", t->confirmed);
 	json_double(j, "ratio", t->comparison->rows[t->chosen].ratio.value);
-	put_interval(j, "ratio_ci95", &t->comparison->rows[t->chosen].ratio);
+	json_range(j, "ratio_ci95", t->comparison->rows[t->chosen].ratio.low,
+		   t->comparison->rows[t->chosen].ratio.high);
 	json_string(j, "command", command);
 	put_lines(j, "environment", advice_environment(t));
 	if (t->waits.gated > 0)
@@ -121,10 +116,8 @@ static void put_chosen(struct json *j, const struct tune *t)
 
 void advice_print_json(const struct tune *t, FILE *out)
 {
-	struct json j = json_to(out, true);
+	struct json j = json_document(out, VERSION);
 
-	json_open(&j, NULL, '{');
-	json_u64(&j, "version", VERSION);
 	json_string(&j, "verdict", advice_verdict(t));
 	json_string(&j, "reason", t->reason != NULL ? t->reason : "");
 	if (t->chosen != 0)

@@ -382,7 +382,7 @@ static void json_other(struct json *j, const struct row *row)
 static void jsonl_row(const struct row *row, FILE *out)
 {
 	const struct record_event *e = &row->event->raw;
-	struct json j = json_to(out, false);
+	struct json j = json_line(out);
 
 	json_open(&j, NULL, '{');
 	json_u64(&j, "time_ns", row->event->time_ns);

@@ -4,15 +4,6 @@
 
 enum { VERSION = 1 };
 
-static void put_interval(struct json *j, const char *key,
-			 const struct ratio *ratio)
-{
-	json_open(j, key, '[');
-	json_double(j, NULL, ratio->low);
-	json_double(j, NULL, ratio->high);
-	json_close(j);
-}
-
 static void put_row(struct json *j, const struct comparison *c, size_t i)
 {
 	const struct comparison_row *row = &c->rows[i];
@@ -25,7 +16,7 @@ static void put_row(struct json *j, const struct comparison *c, size_t i)
 		json_double(j, NULL, row->values[k]);
 	json_close(j);
 	json_double(j, "ratio", row->ratio.value);
-	put_interval(j, "ratio_ci95", &row->ratio);
+	json_range(j, "ratio_ci95", row->ratio.low, row->ratio.high);
 	json_string(j, "verdict", comparison_verdict(c, i));
 	json_u64(j, "more_rounds", row->more_rounds);
 	json_double(j, "cpu_s", row->cpu_s);
@@ -41,20 +32,19 @@ static void put_slope(struct json *j, const struct comparison_slope *slope)
 	json_open(j, "slope", '{');
 	json_string(j, "op", slope->op);
 	json_double(j, "per_us", slope->per_us.value);
-	put_interval(j, "per_us_ci95", &slope->per_us);
+	json_range(j, "per_us_ci95", slope->per_us.low, slope->per_us.high);
 	if (slope->per_second.value > 0) {
 		json_double(j, "per_second", slope->per_second.value);
-		put_interval(j, "per_second_ci95", &slope->per_second);
+		json_range(j, "per_second_ci95", slope->per_second.low,
+			   slope->per_second.high);
 	}
 	json_close(j);
 }
 
 void comparison_print_json(const struct comparison *c, FILE *out)
 {
-	struct json j = json_to(out, true);
+	struct json j = json_document(out, VERSION);
 
-	json_open(&j, NULL, '{');
-	json_u64(&j, "version", VERSION);
 	json_string(&j, "metric", c->metric->text);
 	json_bool(&j, "lower_is_better", c->metric->lower);
 	json_u64(&j, "rounds", c->rounds);

@@ -6,11 +6,6 @@
 #include "json.h"
 #include "utf8.h"
 
-struct json json_to(FILE *out, bool pretty)
-{
-	return (struct json){.out = out, .pretty = pretty};
-}
-
 static void new_line(struct json *j)
 {
 	int i;
@@ -135,4 +130,26 @@ void json_bool(struct json *j, const char *key, bool value)
 {
 	begin(j, key);
 	fputs(value ? "true" : "false", j->out);
+}
+
+void json_range(struct json *j, const char *key, double low, double high)
+{
+	json_open(j, key, '[');
+	json_double(j, NULL, low);
+	json_double(j, NULL, high);
+	json_close(j);
+}
+
+struct json json_document(FILE *out, uint64_t version)
+{
+	struct json j = {.out = out, .pretty = true};
+
+	json_open(&j, NULL, '{');
+	json_u64(&j, "version", version);
+	return j;
+}
+
+struct json json_line(FILE *out)
+{
+	return (struct json){.out = out};
 }

@@ -28,7 +28,11 @@ struct json {
 	struct json_level levels[JSON_DEPTH];
 };
 
-struct json json_to(FILE *out, bool pretty);
+/* A document of its own: its object is begun, with the version of the format.
+ */
+struct json json_document(FILE *out, uint64_t version);
+/* What is begun next is a line by itself. */
+struct json json_line(FILE *out);
 
 /* Begins an object ('{') or an array ('[').
  * pre: fewer than JSON_DEPTH - 1 are open. */
@@ -45,6 +49,8 @@ void json_round(struct json *j, const char *key, double value);
 void json_null(struct json *j, const char *key);
 /* With ten digits; null when it is infinite or no number. */
 void json_double(struct json *j, const char *key, double value);
+/* An array of the two. */
+void json_range(struct json *j, const char *key, double low, double high);
 /* `text` is a number already. */
 void json_number(struct json *j, const char *key, const char *text);
 void json_bool(struct json *j, const char *key, bool value);

@@ -11,7 +11,7 @@
 #include "table.h"
 #include "units.h"
 
-enum { SITES_SHOWN = 12 };
+enum { VERSION = 1, SITES_SHOWN = 12 };
 
 /* One run: its processes added up. */
 struct side {
@@ -436,11 +436,9 @@ void report_diff_json(const struct report *first, const struct report *second,
 		      FILE *out)
 {
 	struct side a = side_of(first), b = side_of(second);
-	struct json j = json_to(out, true);
+	struct json j = json_document(out, VERSION);
 	unsigned i;
 
-	json_open(&j, NULL, '{');
-	json_u64(&j, "version", 1);
 	put_side(&j, "a", &a);
 	put_side(&j, "b", &b);
 	json_open(&j, "calls", '{');

@@ -297,14 +297,12 @@ static void put_rows(struct json *j, const struct rows *rows)
 
 void report_json(const struct report *report, FILE *out)
 {
-	struct json j = json_to(out, true);
+	struct json j = json_document(out, VERSION);
 	uint64_t calls = 0;
 	size_t i;
 
 	for (i = 0; i < report->count; i++)
 		calls += report_calls(report->processes[i]);
-	json_open(&j, NULL, '{');
-	json_u64(&j, "version", VERSION);
 	json_u64(&j, "origin_ns", report->origin_ns);
 	json_open(&j, "total", '{');
 	json_u64(&j, "calls", calls);

@@ -107,6 +107,17 @@ check_text(const char *expected, const char *got, const char *format, ...)
 	return ok;
 }
 
+/* Numbers that look random, the same in each run. */
+static inline uint64_t check_random(void)
+{
+	static uint64_t state = 88172645463325252u;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
 /* The program's exit status. */
 static inline int check_done(void)
 {

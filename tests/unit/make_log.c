@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +9,52 @@
 #include <unistd.h>
 
 #include "make_log.h"
+
+/* --- where --- */
+
+static char directory[4096];
+
+static void remove_directory(void)
+{
+	char path[sizeof(directory) + NAME_MAX + 1];
+	DIR *open = opendir(directory);
+	struct dirent *entry;
+
+	while (open && (entry = readdir(open))) {
+		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		unlink(path);
+	}
+	if (open)
+		closedir(open);
+	rmdir(directory);
+}
+
+const char *make_log_directory(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (*directory)
+		return directory;
+	snprintf(directory, sizeof(directory), "%s/mmgate-test-XXXXXX",
+		 tmp ? tmp : "/tmp");
+	if (!mkdtemp(directory)) {
+		perror(directory);
+		exit(1);
+	}
+	atexit(remove_directory);
+	return directory;
+}
+
+const char *make_log_path(void)
+{
+	static char path[sizeof(directory) + 64];
+
+	snprintf(path, sizeof(path), "%s/77-1700000000000000000.mmgate",
+		 make_log_directory());
+	return path;
+}
+
+/* --- the file --- */
 
 static void *map(const char *path, size_t size)
 {

@@ -20,6 +20,11 @@ struct make_log {
 	struct record_header *header;
 };
 
+/* A directory of the test's own, and the path of a log in it.  When the program
+ * ends it goes, with what is in it. */
+const char *make_log_directory(void);
+const char *make_log_path(void);
+
 /* An empty log: image "subject", process 77, started at tick 1000 and at
  * MAKE_LOG_START_NS, not ended. */
 struct make_log make_log_begin(const char *path, uint32_t stripes,

@@ -18,16 +18,6 @@ static const double shares[] = {0.001, 0.01,  0.1,    0.5, 0.9,
 static uint64_t values[VALUES];
 static struct record_hist record;
 
-static uint64_t next_random(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
 static int by_size(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -49,14 +39,14 @@ static void draw(uint64_t (*value)(void))
 
 static uint64_t any_below_2_to_41(void)
 {
-	return next_random() >> (23 + next_random() % 40);
+	return check_random() >> (23 + check_random() % 40);
 }
 
 static uint64_t like_calls(void)
 {
-	uint64_t v = 2000 + next_random() % 1000;
+	uint64_t v = 2000 + check_random() % 1000;
 
-	return next_random() % 100 ? v : v * 500;
+	return check_random() % 100 ? v : v * 500;
 }
 
 static uint64_t zeros(void)
@@ -66,7 +56,7 @@ static uint64_t zeros(void)
 
 static uint64_t small(void)
 {
-	return next_random() % 64;
+	return check_random() % 64;
 }
 
 static double exact(double share, double ns_per_tick)

@@ -16,7 +16,7 @@
 #include "knobs.h"
 #include "make_log.h"
 
-static char *directory, *path;
+static const char *path;
 
 static const struct record_event call = {
 	.time = 5000,
@@ -29,16 +29,6 @@ static const struct record_event call = {
 	.op = OP_MUNMAP,
 	.outcome = OUTCOME_UNGATED,
 };
-
-static uint64_t next_random(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 /* --- what the events looked like --- */
 
@@ -277,7 +267,6 @@ static void test_torn(void)
 	log_close(log);
 }
 
-/* The ring had grown to three chunks when the room ran out. */
 /* Locks and their changes: ids out of range are not looked up. */
 static void test_locks(void)
 {
@@ -331,6 +320,7 @@ static void test_locks_as_set(void)
 	log_close(log);
 }
 
+/* The ring had grown to three chunks when the room ran out. */
 static void test_stopped_growing(void)
 {
 	struct make_log m = make_log_begin(path, 1, 8192, 1);
@@ -393,7 +383,7 @@ static void test_any_order(void)
 	uint64_t i;
 
 	for (i = 0; i < 2 * SLOTS; i++) {
-		event.time = 1000000 + next_random() % 1000000;
+		event.time = 1000000 + check_random() % 1000000;
 		make_log_event(&m, i % 2, event);
 	}
 	make_log_close(&m);
@@ -561,8 +551,8 @@ static void test_random_damage(void)
 		stat(path, &st);
 		fd = open(path, O_RDWR);
 		for (i = 0; i < 64; i++) {
-			uint64_t junk = next_random();
-			uint64_t at = next_random() % (uint64_t)st.st_size;
+			uint64_t junk = check_random();
+			uint64_t at = check_random() % (uint64_t)st.st_size;
 
 			/* Half of it where it matters. */
 			if (i % 2)
@@ -650,8 +640,8 @@ static void fill_rings(struct make_log *m, uint64_t events)
 	uint64_t i;
 
 	for (i = 0; i < events; i++) {
-		event.time = 2000 + i * 10 - next_random() % 100;
-		make_log_event(m, (uint32_t)(next_random() >> 60), event);
+		event.time = 2000 + i * 10 - check_random() % 100;
+		make_log_event(m, (uint32_t)(check_random() >> 60), event);
 	}
 }
 
@@ -679,12 +669,7 @@ static void measure(uint64_t millions)
 
 int main(int argc, char **argv)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	directory = xasprintf("%s/mmgate-test-XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(directory))
-		die_errno(1, "%s", directory);
-	path = xasprintf("%s/1-1.mmgate", directory);
+	path = make_log_path();
 	test_figures();
 	test_killed();
 	test_events();
@@ -705,9 +690,5 @@ int main(int argc, char **argv)
 	test_escapes();
 	if (argc > 1)
 		measure(strtoull(argv[1], NULL, 10));
-	unlink(path);
-	rmdir(directory);
-	free(path);
-	free(directory);
 	return check_done();
 }

@@ -3,16 +3,6 @@
 
 #include "check.h"
 
-static uint64_t next_random(void)
-{
-	static uint64_t x = 88172645463325252;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return x;
-}
-
 #define END (UINT64_C(1) << (RECORD_TOP_BIT + 1))
 
 /* Does the value lie in its bucket, and the middle of that near the value? */
@@ -60,7 +50,7 @@ static void check_buckets(void)
 	}
 	check_true(powers, "powers of two and their neighbours fit");
 	for (int i = 0; i < 100000; i++)
-		random &= fits(next_random() >> (i % 64));
+		random &= fits(check_random() >> (i % 64));
 	check_true(random, "random values are within 1/64 of the middle");
 }
 
@@ -96,7 +86,7 @@ static void fill(void *bytes, size_t size)
 	unsigned char *p = bytes;
 
 	for (size_t i = 0; i < size; i++)
-		p[i] = (unsigned char)next_random();
+		p[i] = (unsigned char)check_random();
 }
 
 static void check_event(void)

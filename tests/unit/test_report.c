@@ -11,12 +11,11 @@
 
 enum { WIDTH = 120 };
 
-static char directory[] = "/tmp/mmgate-report.XXXXXX";
-static char path[sizeof(directory) + 64];
+static const char *path;
 
 static char *report_of_log(void)
 {
-	struct log_dir *dir = log_dir_open(directory);
+	struct log_dir *dir = log_dir_open(make_log_directory());
 	const struct log_process *process = log_process(dir->logs[0]);
 	struct images *images = images_new();
 	struct report report = {.dir = dir,
@@ -161,16 +160,9 @@ static void test_long_texts(void)
 
 int main(void)
 {
-	if (!mkdtemp(directory)) {
-		perror(directory);
-		return 1;
-	}
-	snprintf(path, sizeof(path), "%s/77-1700000000000000000.mmgate",
-		 directory);
+	path = make_log_path();
 	test_widths();
 	test_columns_that_say_nothing();
 	test_long_texts();
-	unlink(path);
-	rmdir(directory);
 	return check_done();
 }

@@ -9,14 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../tools/die.h"
 #include "../../tools/rows.h"
 #include "../../tools/sampler.h"
 #include "check.h"
 #include "make_log.h"
 
-static char directory[] = "/tmp/mmgate-rows.XXXXXX";
-static char log_path[sizeof(directory) + 64];
-static char rows_path[sizeof(directory) + 64];
+static const char *directory, *log_path;
+static char *rows_path;
 
 /* --- buckets --- */
 
@@ -295,21 +295,15 @@ static void test_lies(void)
 
 int main(void)
 {
-	if (!mkdtemp(directory)) {
-		perror(directory);
-		return 1;
-	}
-	snprintf(log_path, sizeof(log_path), "%s/77-1700000000000000000.mmgate",
-		 directory);
-	snprintf(rows_path, sizeof(rows_path), "%s/" ROWS_NAME, directory);
+	directory = make_log_directory();
+	log_path = make_log_path();
+	rows_path = xasprintf("%s/" ROWS_NAME, directory);
 	test_a_life();
 	test_buckets();
 	test_ended_once();
 	test_long_run();
 	test_trouble();
 	test_lies();
-	unlink(rows_path);
-	unlink(log_path);
-	rmdir(directory);
+	free(rows_path);
 	return check_done();
 }

@@ -10,8 +10,7 @@
 
 enum { SLOTS = 16384, US = 1000, MS = 1000000, KIB = 1024, MIB = 1 << 20 };
 
-static char directory[] = "/tmp/mmgate-verdict.XXXXXX";
-static char path[sizeof(directory) + 64];
+static const char *path;
 
 /* --- a run --- */
 
@@ -600,12 +599,7 @@ static void test_names(void)
 
 int main(void)
 {
-	if (!mkdtemp(directory)) {
-		perror(directory);
-		return 1;
-	}
-	snprintf(path, sizeof(path), "%s/77-1700000000000000000.mmgate",
-		 directory);
+	path = make_log_path();
 	test_lock();
 	test_no_lock();
 	test_slow_calls();
@@ -624,7 +618,5 @@ int main(void)
 	test_batch();
 	test_small_files();
 	test_names();
-	unlink(path);
-	rmdir(directory);
 	return check_done();
 }

@@ -7,8 +7,7 @@
 #include "check.h"
 #include "make_log.h"
 
-static char directory[] = "/tmp/mmgate-worst.XXXXXX";
-static char path[sizeof(directory) + 64];
+static const char *path;
 static struct make_log making;
 static struct log *reading;
 
@@ -170,18 +169,11 @@ static void test_window(void)
 
 int main(void)
 {
-	if (!mkdtemp(directory)) {
-		perror(directory);
-		return 1;
-	}
-	snprintf(path, sizeof(path), "%s/77-1700000000000000000.mmgate",
-		 directory);
+	path = make_log_path();
 	test_order();
 	test_others();
 	test_many_others();
 	test_several();
 	test_window();
-	unlink(path);
-	rmdir(directory);
 	return check_done();
 }
