@@ -162,6 +162,25 @@ need() {
 	command -v "$1" >/dev/null || skip "no $1 here"
 }
 
+# begin_half CMD...: a mapper, which makes half of its calls and waits; its
+# process is in $child.
+begin_half() {
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	"$@" -p <"$BATS_TEST_TMPDIR/go" >"$BATS_TEST_TMPDIR/out" \
+		2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	child=$!
+	exec 9>"$BATS_TEST_TMPDIR/go"
+	eventually grep -q half "$BATS_TEST_TMPDIR/out"
+}
+
+# The other half, to its end.
+end_half() {
+	echo >&9
+	exec 9>&-
+	wait "$child"
+	child=
+}
+
 # In tests whose names start with [long].
 takes_long() {
 	[ "$LONG_TESTS" = 1 ] || skip 'takes long: MMGATE_LONG_TESTS=1 runs it'

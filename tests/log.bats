@@ -27,19 +27,11 @@ logged() { # LOCK CMD...: with a log in $LOGS
 
 # Starts the subject and leaves it waiting after its first half.
 start_half() {
-	mkfifo "$BATS_TEST_TMPDIR/go"
-	logged mutex "$SUBJECTS/mapper" -t 4 -n 400 -p \
-		<"$BATS_TEST_TMPDIR/go" >"$BATS_TEST_TMPDIR/out" \
-		2>"$BATS_TEST_TMPDIR/err" 3>&- &
-	child=$!
-	exec 9>"$BATS_TEST_TMPDIR/go"
-	eventually grep -q half "$BATS_TEST_TMPDIR/out"
+	begin_half logged mutex "$SUBJECTS/mapper" -t 4 -n 400
 }
 
 finish_half() {
-	echo >&9
-	exec 9>&-
-	wait "$child"
+	end_half
 	equal "$(cat "$BATS_TEST_TMPDIR/out")" "half
 $PLAIN"
 	equal "$(cat "$BATS_TEST_TMPDIR/err")" '' stderr

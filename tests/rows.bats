@@ -10,33 +10,20 @@ setup() {
 }
 
 teardown() {
-	[ -z "${run-}" ] || kill "$run" 2>/dev/null || true
+	[ -z "${child-}" ] || kill "$child" 2>/dev/null || true
 }
 
 rows_at_least() { # COUNT
 	[ "$(report 'len(d.get("rows", []))')" -ge "$1" ]
 }
 
-# A program that has done half of its calls and waits, with rows in its logs.
-begin_half() { # WORDS OF run...
-	mkfifo "$BATS_TEST_TMPDIR/go"
-	"$BUILD/mmgate" run "$@" -o "$LOGS" -- "$SUBJECTS/mapper" -t 2 -n 200 \
-		-p <"$BATS_TEST_TMPDIR/go" >"$BATS_TEST_TMPDIR/out" \
-		2>"$BATS_TEST_TMPDIR/errors" 3>&- &
-	run=$!
-	exec 9>"$BATS_TEST_TMPDIR/go"
-	eventually grep -q half "$BATS_TEST_TMPDIR/out"
-}
-
-end_half() {
-	echo >&9
-	exec 9>&-
-	wait "$run"
-	run=
+run_half() { # WORDS OF run...
+	begin_half "$BUILD/mmgate" run "$@" -o "$LOGS" -- "$SUBJECTS/mapper" \
+		-t 2 -n 200
 }
 
 @test "rows over time add up to the histograms" {
-	begin_half --quiet --lock mutex
+	run_half --quiet --lock mutex
 	eventually rows_at_least 2
 	end_half
 	run -0 report 'len(d["rows"]) >= 3'
@@ -68,7 +55,7 @@ end_half() {
 }
 
 @test "a window has the calls that began in it" {
-	begin_half --quiet
+	run_half --quiet
 	eventually rows_at_least 2
 	half=$("$PYTHON" -c 'import time; print(time.monotonic_ns())')
 	origin=$(report 'd["origin_ns"]')
