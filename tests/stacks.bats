@@ -143,6 +143,20 @@ plugin.so!give_back - 3"
 	contains "$output" "places!jit "
 }
 
+@test "code in an anonymous page has the name that a map for perf gives it" {
+	[ "$(uname -m)" = x86_64 ] || skip 'x86-64 code'
+	sampled "$PLACES" jit 10 $'hot\033 loop' >/dev/null
+	rm "/tmp/perf-$(report 'p[-1]["pid"]').map"
+	run -0 report '[(s["site"], s["count"]) for s in p[-1]["sites"]
+		if "munmap" in s["calls"]]'
+	equal "$output" "[('[jit]!hot? loop', 10)]"
+	# The names are of the logs, and go with them.
+	gate none true
+	[ -e "$(echo "$LOGS.old"/*-jit)" ]
+	gate none true
+	equal "$(compgen -G "$LOGS*/*-jit" || true)" ''
+}
+
 @test "C++: inlined functions, exceptions and operator new" {
 	need g++
 	g++ -O2 -g -o "$BATS_TEST_TMPDIR/classes" \

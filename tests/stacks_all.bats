@@ -64,6 +64,25 @@ begin_of() {
 	reach_the_start '|ld-linux[^;]*'
 }
 
+@test "functions of node have their names" {
+	need node
+	cat >"$BATS_TEST_TMPDIR/work.js" <<-'EOJ'
+		function someWork() {
+			let kept = [];
+			for (let i = 0; i < 300; i++)
+				kept.push(new ArrayBuffer(1 << 20).slice(0));
+			return kept.length;
+		}
+		someWork();
+	EOJ
+	mmgate run --quiet --stacks every:1 --stack-size 64K -o "$LOGS" -- \
+		node --perf-basic-prof --interpreted-frames-native-stack \
+		"$BATS_TEST_TMPDIR/work.js"
+	rm -f "/tmp/perf-$(report 'p[0]["pid"]').map"
+	run -0 mmgate export --format folded "$LOGS"
+	contains "$output" 'someWork '
+}
+
 @test "a program with many libraries: each is known" {
 	need java
 	cat >"$BATS_TEST_TMPDIR/T.java" <<-'EOJ'

@@ -10,6 +10,7 @@
 
 #include "chains.h"
 #include "die.h"
+#include "jit.h"
 #include "samples.h"
 #include "unwind.h"
 
@@ -33,6 +34,8 @@ struct work {
 	} * samples;                   /* by place */
 	char *out;
 	size_t size, room;
+	uint64_t *nowhere; /* addresses in no file */
+	size_t nowhere_count, nowhere_room;
 };
 
 static void put(struct work *w, const void *from, size_t size, uint64_t at)
@@ -52,6 +55,18 @@ static void append(struct work *w, const void *from, size_t size)
 	w->size += size;
 }
 
+/* A call may be the last instruction of what it is in. */
+static void note_nowhere(struct work *w, const struct record_frame *frame)
+{
+	if (w->nowhere_count == w->nowhere_room) {
+		w->nowhere_room = 2 * w->nowhere_room + 256;
+		w->nowhere = xrealloc(w->nowhere,
+				      w->nowhere_room * sizeof(*w->nowhere));
+	}
+	w->nowhere[w->nowhere_count++] =
+		frame->pc - !(frame->flags & FRAME_EXACT);
+}
+
 /* What a sample has as `chain`. */
 static uint32_t chain_id(struct work *w, const struct record_frame *frames,
 			 uint32_t count, bool cut)
@@ -59,6 +74,7 @@ static uint32_t chain_id(struct work *w, const struct record_frame *frames,
 	const struct record_chain head = {count, cut};
 	size_t bytes = count * sizeof(*frames);
 	struct chain *c = xcalloc(1, sizeof(*c) + sizeof(head) + bytes), *found;
+	uint32_t i;
 
 	memcpy(c->bytes, &head, sizeof(head));
 	memcpy(c->bytes + sizeof(head), frames, bytes);
@@ -68,6 +84,9 @@ static uint32_t chain_id(struct work *w, const struct record_frame *frames,
 		free(c);
 		return found->id;
 	}
+	for (i = 0; i < count; i++)
+		if (frames[i].module == 0)
+			note_nowhere(w, &frames[i]);
 	c->id = 1 + (uint32_t)(w->size / 8);
 	append(w, c->bytes, bytes);
 	HASH_ADD(hh, w->chains, bytes[0], (unsigned)bytes, c);
@@ -161,6 +180,33 @@ static void write_build_ids(struct work *w, struct images *images)
 	}
 }
 
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Without them the report has addresses: nothing is lost that was asked for. */
+static void keep_names(struct work *w, int directory)
+{
+	const struct log_process *p = log_process(w->log);
+	const char *slash = strrchr(log_path(w->log), '/');
+	struct jit *jit;
+	size_t count = 0, i;
+
+	if (w->nowhere_count == 0 || !slash)
+		return;
+	qsort(w->nowhere, w->nowhere_count, sizeof(*w->nowhere), by_address);
+	for (i = 0; i < w->nowhere_count; i++)
+		if (count == 0 || w->nowhere[i] != w->nowhere[count - 1])
+			w->nowhere[count++] = w->nowhere[i];
+	jit = jit_of_process(p->pid, p->started_unix_ns, w->nowhere, count);
+	if (jit)
+		jit_write(jit, directory, slash + 1);
+	jit_free(jit);
+}
+
 static void drop_work(struct work *w)
 {
 	struct chain *c, *next;
@@ -173,10 +219,12 @@ static void drop_work(struct work *w)
 	unwind_free(w->unwind);
 	samples_modules_free(&w->modules);
 	free(w->samples);
+	free(w->nowhere);
 	free(w->out);
 }
 
-int chains_write(struct log *log, int file, struct images *images)
+int chains_write(struct log *log, int file, int directory,
+		 struct images *images)
 {
 	struct work *w;
 	struct samples_count count;
@@ -195,6 +243,7 @@ int chains_write(struct log *log, int file, struct images *images)
 	write_chains(w);
 	drop_copies(w);
 	write_build_ids(w, images);
+	keep_names(w, directory);
 	error = w->error;
 	drop_work(w);
 	free(w);

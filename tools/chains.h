@@ -13,8 +13,10 @@
 #include "images.h"
 #include "log.h"
 
-/* pre: `file` is the log's file, open for writing, and nobody else writes to
+/* Names of code that the program made itself (jit.h) are kept in `directory`.
+ * pre: `file` is the log's file, open for writing, and nobody else writes to
  * it.  0, or an errno: then some copies may still be there. */
-int chains_write(struct log *log, int file, struct images *images);
+int chains_write(struct log *log, int file, int directory,
+		 struct images *images);
 
 #endif

@@ -27,6 +27,7 @@ struct name {
 struct frames {
 	struct images *images;
 	const struct samples_modules *modules;
+	const struct jit *jit;
 	struct place *places;
 	struct name *names;
 };
@@ -140,11 +141,14 @@ static struct place *place_new(size_t count)
 }
 
 /* Code that no file is known for. */
-static struct place *look_nowhere(const struct record_frame *record)
+static struct place *look_nowhere(const struct frames *f,
+				  const struct record_frame *record)
 {
 	struct place *place = place_new(1);
+	bool exact = record->flags & FRAME_EXACT;
 
 	place->frames[0] = (struct sites_frame){
+		.function = jit_name(f->jit, record->pc - !exact),
 		.module = "[jit]",
 		.offset = record->pc,
 	};
@@ -179,7 +183,7 @@ static struct place *look(struct frames *f, const struct record_frame *record)
 {
 	const struct samples_module *module = module_of(f, record);
 	struct place *place =
-		module ? look_in(f, module, record) : look_nowhere(record);
+		module ? look_in(f, module, record) : look_nowhere(f, record);
 	size_t i;
 
 	for (i = 0; i < place->public.count; i++) {
@@ -208,12 +212,14 @@ const struct frames_place *frames_at(struct frames *f,
 }
 
 struct frames *frames_new(struct images *images,
-			  const struct samples_modules *modules)
+			  const struct samples_modules *modules,
+			  const struct jit *jit)
 {
 	struct frames *f = xcalloc(1, sizeof(*f));
 
 	f->images = images;
 	f->modules = modules;
+	f->jit = jit;
 	return f;
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "images.h"
+#include "jit.h"
 #include "samples.h"
 
 /* Whose code a frame is. */
@@ -46,9 +47,10 @@ struct frames_place {
 
 struct frames; /* of one process */
 
-/* Both must outlive it. */
+/* All must outlive it; `jit` may be NULL. */
 struct frames *frames_new(struct images *images,
-			  const struct samples_modules *modules);
+			  const struct samples_modules *modules,
+			  const struct jit *jit);
 void frames_free(struct frames *frames);
 
 /* What was at record->pc; its module is the one that the chain says.  The same

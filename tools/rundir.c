@@ -19,6 +19,7 @@
 
 #include "chains.h"
 #include "die.h"
+#include "jit.h"
 #include "log.h"
 #include "rows.h"
 #include "symbols.h"
@@ -50,7 +51,8 @@ static bool ends_in(const char *name, const char *end)
 static bool is_own_name(const char *name)
 {
 	return strcmp(name, RECORD_DIR_NAME) == 0 ||
-	       strcmp(name, ROWS_NAME) == 0 || ends_in(name, RECORD_SUFFIX);
+	       strcmp(name, ROWS_NAME) == 0 || ends_in(name, RECORD_SUFFIX) ||
+	       ends_in(name, RECORD_SUFFIX JIT_SUFFIX);
 }
 
 static bool is_own_file(int fd, const char *name)
@@ -669,15 +671,15 @@ struct trim {
 };
 
 /* A log that cannot be read keeps what it has. */
-static void write_chains(const struct trim *trim, const char *name, int file,
-			 const struct stat *st)
+static void write_chains(const struct trim *trim, int fd, const char *name,
+			 int file, const struct stat *st)
 {
 	char *path = xasprintf("%s/%s", trim->path, name), why[256];
 	struct log *log = log_open(path, why);
 	int error = 0;
 
 	if (log != NULL && log_is(log, st->st_dev, st->st_ino))
-		error = chains_write(log, file, trim->images);
+		error = chains_write(log, file, fd, trim->images);
 	if (error != 0)
 		warn("%s: its copies of stacks could not all be replaced: %s",
 		     path, strerror(error));
@@ -705,7 +707,7 @@ static bool trim_log(int fd, const char *name, void *context)
 		if (trim->images != NULL) {
 			/* A lease would be in the way of our own reading. */
 			fcntl(file, F_SETLEASE, F_UNLCK);
-			write_chains(trim, name, file, &st);
+			write_chains(trim, fd, name, file, &st);
 		}
 		punch_zeros(file, st.st_size);
 	}

@@ -24,6 +24,7 @@ struct inside {
 	struct sites public;
 	struct images *images;
 	struct samples_modules modules;
+	struct jit *jit;
 	struct frames *frames;
 	struct unwind *unwind;
 	struct unwind_chain *chain;
@@ -633,7 +634,8 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 	in->since_ns = since_ns;
 	in->until_ns = until_ns;
 	in->modules = samples_modules(log);
-	in->frames = frames_new(images, &in->modules);
+	in->jit = jit_of_log(log_path(log));
+	in->frames = frames_new(images, &in->modules, in->jit);
 	in->unwind = unwind_new(images, &in->modules, log_stacks(log)->machine);
 	in->chain = xcalloc(1, sizeof(*in->chain));
 	s->samples = xcalloc(1, sizeof(*s->samples));
@@ -668,6 +670,7 @@ void sites_close(struct sites *sites)
 	free(in->chain);
 	unwind_free(in->unwind);
 	frames_free(in->frames);
+	jit_free(in->jit);
 	samples_modules_free(&in->modules);
 	free(in);
 }

@@ -108,10 +108,12 @@ size_t sites_frames_at(struct sites *sites, uint64_t pc, uint64_t time_ns,
 	return 0;
 }
 
-int chains_write(struct log *log, int file, struct images *images)
+int chains_write(struct log *log, int file, int directory,
+		 struct images *images)
 {
 	(void)log;
 	(void)file;
+	(void)directory;
 	(void)images;
 	return 0;
 }

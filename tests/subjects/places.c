@@ -10,7 +10,8 @@
  *   signal     the same, in a handler on an alternate stack
  *   small      the same, in a thread on a stack of the program's
  *   library    dlopen in open_it(), and munmap in give_back() of LIBRARY
- *   jit        munmap called by code in an anonymous page
+ *   jit        munmap called by code in an anonymous page; with a NAME in place
+ *              of LIBRARY it is in a map for perf under that name
  */
 #include <dlfcn.h>
 #include <malloc.h>
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define PLACE static __attribute__((noinline))
 /* The call is not the last thing that its function does, and no other function
@@ -222,6 +224,22 @@ static void from_library(void)
 	}
 }
 
+/* As makers of code do; before that a line for code that was there, and one
+ * that is none. */
+static void map_for_perf(const void *at, size_t size, const char *name)
+{
+	char path[64];
+	FILE *map;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = fopen(path, "wx");
+	if (map == NULL)
+		fail(path);
+	fprintf(map, "%lx %zx gone\nno line\n%lx %zx %s\n", (long)at, size,
+		(long)at, size, name);
+	fclose(map);
+}
+
 static void jit(void)
 {
 #if defined(__x86_64__)
@@ -235,6 +253,8 @@ static void jit(void)
 		fail("mmap");
 	memcpy(at, code, sizeof(code));
 	*(void **)&call = at;
+	if (library != NULL)
+		map_for_perf(at, sizeof(code), library);
 	printf("%p\n", (void *)((char *)at + 6));
 	for (int i = 0; i < count; i++)
 		if (call(direct(), SIZE, munmap) != 0)
