@@ -142,7 +142,7 @@ static void find_alone(struct verdict *v, const struct sums *s)
 	add_cause(
 		v, CAUSE_ALONE, s->kernel,
 		sums_say("one thread made all %s calls, so no other could hold "
-			 "the lock; what they cost (%s) is the kernel's work",
+			 "the lock; what they cost is the kernel's work: %s",
 			 sums_count(s->calls), sums_time(s, s->kernel)));
 }
 

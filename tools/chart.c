@@ -277,6 +277,8 @@ static const char *show_threads(double value)
 {
 	static char text[32];
 
+	if (value > 0 && value < 0.01)
+		return "<0.01";
 	snprintf(text, sizeof(text), "%.3g", value);
 	return text;
 }

@@ -463,8 +463,9 @@ static void put_site_stacks(const struct sites *s, size_t site, FILE *out)
 	struct sites_stack *stacks = sites_stacks_of(s, site, FRAMES, &count);
 
 	for (i = 0; i < count && i < STACKS; i++) {
-		fprintf(out, "<p>%s samples, %s:</p>",
+		fprintf(out, "<p>%s sample%s, %s:</p>",
 			units_count(stacks[i].samples),
+			stacks[i].samples == 1 ? "" : "s",
 			units_time(stacks[i].wait_ns + stacks[i].kernel_ns));
 		put_stack(&stacks[i], out);
 	}
@@ -485,7 +486,24 @@ static void put_site_name(const struct sites *s, size_t site, FILE *out)
 	free(name);
 }
 
-static void put_site(const struct study *study, size_t site, bool several,
+/* Which columns have anything to say. */
+struct columns {
+	bool several, waits, errors;
+};
+
+static struct columns columns_of(const struct studies *studies)
+{
+	struct columns c = {.several = studies->count > 1};
+	size_t i;
+
+	for (i = 0; i < studies->count; i++) {
+		c.waits |= studies->of[i].sites->all.wait_ns > 0;
+		c.errors |= studies->of[i].sites->all.errors > 0;
+	}
+	return c;
+}
+
+static void put_site(const struct study *study, size_t site, struct columns c,
 		     FILE *out)
 {
 	const struct sites *s = study->sites;
@@ -493,46 +511,55 @@ static void put_site(const struct study *study, size_t site, bool several,
 
 	fputs("<tr>", out);
 	put_site_name(s, site, out);
-	if (several)
+	if (c.several)
 		put_process(study->process, out);
 	put_share(out, sum->wait_ns + sum->kernel_ns,
 		  s->all.wait_ns + s->all.kernel_ns);
-	put_time(out, sum->wait_ns);
+	if (c.waits)
+		put_time(out, sum->wait_ns);
 	put_time(out, sum->kernel_ns);
 	put_time(out, sum->max_ns);
 	put_count(out, sum->count);
-	put_count(out, sum->errors);
+	if (c.errors)
+		put_count(out, sum->errors);
 	put_bytes(out, sum->bytes);
 	put_count(out, (double)sum->threads);
 	put_count(out, (double)sum->samples);
 	fputs("</tr>\n", out);
 }
 
-static void put_site_heads(bool several, FILE *out)
+static void put_site_heads(struct columns c, FILE *out)
 {
-	static const char *const titles[] = {
-		"share",  "waited", "in the kernel", "max",     "calls",
-		"errors", "bytes",  "threads",       "samples", NULL};
+	static const char *const sizes[] = {"bytes", "threads", "samples",
+					    NULL};
 
 	html_head(out, "site", 1);
-	if (several)
+	if (c.several)
 		html_head(out, "process", 1);
-	put_heads(out, titles);
+	html_head(out, "share", 0);
+	if (c.waits)
+		html_head(out, "waited", 0);
+	html_head(out, "in the kernel", 0);
+	html_head(out, "max", 0);
+	html_head(out, "calls", 0);
+	if (c.errors)
+		html_head(out, "errors", 0);
+	put_heads(out, sizes);
 }
 
 static void put_site_table(const struct studies *studies, FILE *out)
 {
-	bool several = studies->count > 1;
+	struct columns c = columns_of(studies);
 	size_t i, k;
 
 	html_table(out, "sorts places",
 		   "Places in the program that caused the calls, estimated "
 		   "from samples; open one for its stacks");
-	put_site_heads(several, out);
+	put_site_heads(c, out);
 	html_table_rows(out);
 	for (i = 0; i < studies->count; i++)
 		for (k = 0; k < studies->of[i].sites->count && k < SITES; k++)
-			put_site(&studies->of[i], k, several, out);
+			put_site(&studies->of[i], k, c, out);
 	html_table_end(out);
 }
 
@@ -542,16 +569,39 @@ static void put_quality(const struct study *study, FILE *out)
 
 	fputs("<p class=soft>", out);
 	html_text(out, study->process->image);
-	if (s->missing) {
-		fputs(": ", out);
-		html_text(out, s->missing);
-	} else {
-		fprintf(out,
-			": %s samples, the stacks of %s cut short, of %s only "
-			"the caller known, %s without room",
-			units_count(s->sample_count), units_count(s->cut),
-			units_count(s->unresolved), units_count(s->lost));
+	fprintf(out, " (%u): %s sample%s", study->process->pid,
+		units_count(s->sample_count), s->sample_count == 1 ? "" : "s");
+	if (s->cut > s->unresolved)
+		fprintf(out, ", the stacks of %s are cut short",
+			units_count(s->cut - s->unresolved));
+	if (s->unresolved > 0)
+		fprintf(out, ", of %s only the caller is known",
+			units_count(s->unresolved));
+	if (s->lost > 0)
+		fprintf(out, ", %s more found no room", units_count(s->lost));
+	fputs("</p>\n", out);
+}
+
+/* Why there are no sites of a process; once for those of the same reason. */
+static void put_missing(const struct studies *studies, size_t study, FILE *out)
+{
+	const char *why = studies->of[study].sites->missing;
+	const char *between = "<p class=soft>";
+	size_t i;
+
+	for (i = 0; i < studies->count; i++) {
+		if (!studies->of[i].sites->missing ||
+		    strcmp(studies->of[i].sites->missing, why) != 0)
+			continue;
+		if (i < study)
+			return;
+		fputs(between, out);
+		html_text(out, studies->of[i].process->image);
+		fprintf(out, " (%u)", studies->of[i].process->pid);
+		between = ", ";
 	}
+	fputs(": ", out);
+	html_text(out, why);
 	fputs("</p>\n", out);
 }
 
@@ -566,7 +616,10 @@ static void put_sites(const struct report *report, FILE *out)
 	if (any)
 		put_site_table(report->studies, out);
 	for (i = 0; i < report->studies->count; i++)
-		put_quality(&report->studies->of[i], out);
+		if (report->studies->of[i].sites->missing)
+			put_missing(report->studies, i, out);
+		else
+			put_quality(&report->studies->of[i], out);
 	end_section(out);
 }
 
@@ -854,7 +907,7 @@ static void put_pairs(FILE *out, const char *title, const char *lines)
 	const char *end;
 	char line[2049];
 
-	fprintf(out, "<h4>%s</h4><ul>", title);
+	fprintf(out, "<h4>%s</h4><ul class=pairs>", title);
 	for (; *lines; lines = *end ? end + 1 : end) {
 		end = lines + strcspn(lines, "\n");
 		snprintf(line, sizeof(line), "%.*s", (int)(end - lines), lines);
@@ -877,7 +930,8 @@ static void put_notes(FILE *out, const struct log_process *p)
 	report_notes(p, memory);
 	report_gaps(p, memory);
 	fclose(memory);
-	fputs("<ul>", out);
+	if (size > 0)
+		fputs("<ul>", out);
 	for (rest = text; (line = strsep(&rest, "\n"));) {
 		if (!*line)
 			continue;
@@ -885,7 +939,8 @@ static void put_notes(FILE *out, const struct log_process *p)
 		html_text(out, line + strspn(line, " "));
 		fputs("</li>", out);
 	}
-	fputs("</ul>\n", out);
+	if (size > 0)
+		fputs("</ul>\n", out);
 	free(text);
 }
 
