@@ -20,23 +20,39 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 LONG_TESTS=${MMGATE_LONG_TESTS-${LONG_TESTS-}}
 export LONG_TESTS
 
-# The caller's settings are not the tests'.
+# The caller's settings are not the tests', but for this one: where mappings go
+# in all that a test runs.
 unset "${!MMGATE_@}" LD_PRELOAD
+[ -z "${PLACE_UNDER_TEST-}" ] || export MMGATE_PLACE=$PLACE_UNDER_TEST
 
 # A version manager's python3 is a script that starts others.
 PYTHON=/usr/bin/python3
 [ -x "$PYTHON" ] || PYTHON=$(command -v python3)
 export PYTHON
 
-# The locks that this version has, from the table that it is built from.
-locks() {
-	sed -n 's/^LOCK(\([a-z]*\),.*/\1/p' "$ROOT/shim/locks.def" |
+# lock_values ROWS: of MMGATE_LOCK, from the table that it is built from.
+lock_values() {
+	sed -nE "s/^($1)\\(([a-z]*),.*/\\2/p" "$ROOT/shim/locks.def" |
 		sed 's/^limit$/limit:2/'
 }
 
-# Those that are locks.
+# All that MMGATE_LOCK can name in this version, or those of LOCKS_UNDER_TEST.
+locks() {
+	if [ -n "${LOCKS_UNDER_TEST-}" ]; then
+		printf '%s\n' $LOCKS_UNDER_TEST
+	else
+		lock_values 'LOCK|LOCK_POLICY'
+	fi
+}
+
+# Those that are locks: auto may find that none is best.
 gating_locks() {
-	locks | grep -vx none
+	lock_values LOCK | grep -vx none
+}
+
+# always_gates LOCK: every call takes it.
+always_gates() {
+	gating_locks | grep -qx "$1"
 }
 
 # Those that let one thread in at a time.

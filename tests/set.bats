@@ -30,8 +30,8 @@ changes() {
 	begin --lock none
 	changes 0 lock=none
 	while read -r lock; do
-		[ "$lock" = none ] || changes 3200 "lock=$lock"
-	done < <(locks)
+		changes 3200 "lock=$lock"
+	done < <(gating_locks)
 	changes 800 lock=madvise:mutex
 	changes 1600 lock=mmap:spin,munmap:mutex
 	changes 800 lock=mutex calls=mprotect
