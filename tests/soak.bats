@@ -11,7 +11,7 @@ soak() {
 @test "a mix of programs under each lock: constant memory, nothing goes back" {
 	need python3
 	# Under a second each: on a busy machine less has nothing to compare.
-	run soak "$BUILD" 30
+	run soak "$BUILD" 35
 	[ "$status" = 0 ] || grep -A9 FAILED <<<"$output"
 	# Six programs, five checks of each.
 	equal "${lines[-1]}" "$((6 * 5 * $(locks | wc -l))) passed, 0 failed"
