@@ -9,11 +9,12 @@ traced() {
 	local hooks=$1 preload=$2
 
 	shift 2
+	LOCK=$(lock_in_turn)
 	TRUTH=$BATS_TEST_TMPDIR/truth
 	MISSED=$BATS_TEST_TMPDIR/missed
 	strace -f -i -y --seccomp-bpf -o "$BATS_TEST_TMPDIR/trace" \
 		-e trace=mmap,munmap,mprotect,madvise,mremap,brk,pkey_mprotect,execve,clone,clone3,fork,vfork \
-		-E LD_PRELOAD="$preload" -E MMGATE_HOOKS="$hooks" \
+		-E LD_PRELOAD="$preload" -E MMGATE_HOOKS="$hooks" -E MMGATE_LOCK="$LOCK" \
 		-E MMGATE_FOLLOW=fork -E MMGATE_LOG="$LOGS" "$@" \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || {
 		cat "$BATS_TEST_TMPDIR/err" >&2
@@ -38,6 +39,6 @@ all_caught() {
 # all_caught_with HOOKS PRELOAD CMD...
 all_caught_with() {
 	traced "$@"
-	equal "$(cat "$MISSED")" "" "missed calls"
-	equal "$(counted)" "$(cut -d ' ' -f 1,2 "$TRUTH")" "counts of the log"
+	equal "$(cat "$MISSED")" "" "missed calls under $LOCK"
+	equal "$(counted)" "$(cut -d ' ' -f 1,2 "$TRUTH")" "the log under $LOCK"
 }

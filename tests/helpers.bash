@@ -39,10 +39,19 @@ lock_values() {
 # All that MMGATE_LOCK can name in this version, or those of LOCKS_UNDER_TEST.
 locks() {
 	if [ -n "${LOCKS_UNDER_TEST-}" ]; then
-		printf '%s\n' $LOCKS_UNDER_TEST
+		tr ' ' '\n' <<<"$LOCKS_UNDER_TEST"
 	else
 		lock_values 'LOCK|LOCK_POLICY'
 	fi
+}
+
+# One of them: the next in each test of a file, where each test with each lock
+# would take long.
+lock_in_turn() {
+	local all
+
+	mapfile -t all < <(locks)
+	echo "${all[BATS_TEST_NUMBER % ${#all[@]}]}"
 }
 
 # Those that are locks: auto may find that none is best.

@@ -6,11 +6,12 @@ Reads `strace -f -i -y` output of a run under the library with a log.  A call
 is caught when its instruction pointer lies in the library's code, missed when
 it lies elsewhere after the library's start in that process.  The library's
 own calls (populating its log, marking its page, the self-test and the patching
-in its constructor) do not count.  Prints "op caught missed" lines, and each
+in its constructor, what place=thread maps for itself) do not count.  Prints "op caught missed" lines, and each
 missed place on stderr.
 """
 import collections
 import re
+import subprocess
 import sys
 
 LINE = re.compile(r'^(\d+) +\[([0-9a-f]+)\] (\w+)\((.*)$')
@@ -27,6 +28,25 @@ class Image:
         self.text = {}          # start -> (end, path) of executable maps
 
 
+def code_of_place(library):
+    """Ranges of the library's code that maps for itself: that of place.c."""
+    symbols = subprocess.run(['readelf', '-sW', library], text=True,
+                             capture_output=True, check=True).stdout
+    found = []
+    source = None
+    for row in map(str.split, symbols.splitlines()):
+        if row[3:4] == ['FILE']:
+            source = row[7] if len(row) == 8 else None
+        if len(row) != 8:
+            continue
+        # What is local to a file stands behind its name in the table.
+        if row[3] == 'FUNC' and (row[7].startswith('place_') or
+                                 source == 'place.c'):
+            start = int(row[1], 16)
+            found.append((start, start + int(row[2], 0)))
+    return found
+
+
 def parents(trace):
     """Each child's parent.  A child may run before its parent's line ends."""
     found = {}
@@ -40,6 +60,7 @@ def parents(trace):
 def main():
     parent = parents(sys.argv[1])
     images = {}
+    place = []
     caught = collections.Counter()
     missed = collections.Counter()
     places = collections.Counter()
@@ -72,6 +93,7 @@ def main():
                                      path.group(1))
                 if 'libmmgate' in path.group(1):
                     image.code = (start, start + int(size.group(1)))
+                    place = place or code_of_place(path.group(1))
                     continue
         ours = image.code and image.code[0] <= address < image.code[1]
         if ours and 'MADV_POPULATE_WRITE' in rest:
@@ -81,7 +103,10 @@ def main():
         if not image.started:
             continue
         if ours:
-            caught[op] += 1
+            at = address - image.code[0]
+            # The pointer is behind the instruction.
+            if not any(start < at <= end for start, end in place):
+                caught[op] += 1
             continue
         missed[op] += 1
         where = next((path for start, (end, path) in image.text.items()
