@@ -37,7 +37,7 @@ check: deps
 	@BUILD=$(BUILD) $(SCRIPTS)/check check-layers check-shell check-format \
 		check-werror check-unit check-ubsan check-tsan check-models \
 		check-promela check-fuzz \
-		check-failsafe $(BATS)
+		check-failsafe check-under-short $(BATS)
 
 check-all: deps-all
 	@$(MAKE) --no-print-directory all subjects
