@@ -18,6 +18,7 @@ help:
 	@echo 'make demo         installs what is missing, builds, shows three locks'
 	@echo 'make check        installs what is missing, builds, runs the tests'
 	@echo 'make check-all    the heavy programs too: JVM, node, a scanner, allocators'
+	@echo 'make check-under  much of it again under auto, and with place=thread'
 	@echo 'make deps         installs what the tests need; deps-all: all of it'
 	@echo 'make bench        what it costs, beside references of the same run: 10 minutes'
 	@echo 'make bench-readme puts that into the README; bench-short: 2 minutes only'

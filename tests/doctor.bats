@@ -498,7 +498,7 @@ mappings() {
 @test "the library adds 12 mappings at most: 6 its own, 2 logs, 4 patched" {
 	mappings env
 	bare=$MAPPINGS
-	mappings env LD_PRELOAD="$LIBRARY"
+	mappings env -u MMGATE_PLACE LD_PRELOAD="$LIBRARY"
 	holds "$MAPPINGS" -le $((bare + 6)) 'loaded'
 	mappings env LD_PRELOAD="$LIBRARY" MMGATE_LOCK=mutex
 	holds "$MAPPINGS" -le $((bare + 10)) 'patched'
