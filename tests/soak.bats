@@ -4,6 +4,8 @@
 
 load helpers
 
+export BATS_TEST_TIMEOUT=400
+
 soak() {
 	TMPDIR=$BATS_TEST_TMPDIR "$ROOT/tools/scripts/soak" "$@"
 }
