@@ -45,8 +45,14 @@ locks() {
 	fi
 }
 
-# One of them: the next in each test of a file, where each test with each lock
-# would take long.
+# One, where it does not matter which.
+ONE_LOCK=${LOCKS_UNDER_TEST-}
+ONE_LOCK=${ONE_LOCK%% *}
+ONE_LOCK=${ONE_LOCK:-mutex}
+export ONE_LOCK
+
+# lock_in_turn: one of them, the next in each test of a file, where each test
+# with each lock would take long.
 lock_in_turn() {
 	local all
 

@@ -41,8 +41,8 @@ counts_of() { # IMAGE OP
 setup() {
 	new_logs
 	cd "$BATS_TEST_TMPDIR" || return
-	SETTINGS=(LD_PRELOAD="$LIBRARY" MMGATE_LOCK=mutex MMGATE_HOOKS=symbols
-		MMGATE_LOG="$LOGS")
+	SETTINGS=(LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$ONE_LOCK"
+		MMGATE_HOOKS=symbols MMGATE_LOG="$LOGS")
 }
 
 teardown() {
@@ -77,11 +77,10 @@ teardown() {
 }
 
 @test "and with each kind of hooks" {
-	lock=$(excluding_locks | head -1)
 	while read -r hooks; do
 		for kind in _Fork rawclone double handler vfork clonevm; do
 			run -0 mmgate run --quiet --hooks "$hooks" --lock \
-				"$lock" --follow fork -o "$LOGS" -- \
+				"$ONE_LOCK" --follow fork -o "$LOGS" -- \
 				"$SUBJECTS/children" "$kind" 20
 			equal "$output" "$kind: 20" "with $hooks"
 			run -0 report 'sum(e["calls"].get("mremap",
@@ -266,18 +265,18 @@ seen() {
 @test "an environment that is passed on, edited or cleared is what counts" {
 	PLAIN=$("$SUBJECTS/mapper" -n 10)
 	big=$(head -c 100000 /dev/zero | tr '\0' x)
-	equal "$(seen X=1)" "['mutex']" 'passed on'
-	equal "$(seen BIG="$big")" "['mutex']" 'among much else'
+	equal "$(seen X=1)" "['$ONE_LOCK']" 'passed on'
+	equal "$(seen BIG="$big")" "['$ONE_LOCK']" 'among much else'
 	equal "$(seen MMGATE_LOCK=spin)" "['spin']" 'another lock'
 	equal "$(seen -u MMGATE_LOCK)" "['none']" 'no lock'
 	equal "$(seen -u MMGATE_LOG)" '[]' 'no log'
 	equal "$(seen -u LD_PRELOAD)" '[]' 'not preloaded'
 	equal "$(seen LD_PRELOAD=)" '[]' 'preloaded is nothing'
-	equal "$(seen LD_PRELOAD="$LIBRARY:$LIBRARY")" "['mutex']" twice
+	equal "$(seen LD_PRELOAD="$LIBRARY:$LIBRARY")" "['$ONE_LOCK']" twice
 	equal "$(seen -i)" '[]' cleared
-	equal "$(seen -i "${SETTINGS[@]}")" "['mutex']" 'nothing else'
+	equal "$(seen -i "${SETTINGS[@]}")" "['$ONE_LOCK']" 'nothing else'
 	# Started by another than run: exec is what it means then.
-	equal "$(seen MMGATE_FOLLOW=none)" "['mutex']" 'nobody was started'
+	equal "$(seen MMGATE_FOLLOW=none)" "['$ONE_LOCK']" 'nobody was started'
 	equal "$(seen MMGATE_FOLLOW=none MMGATE_STARTED=1)" '[]' 'another was'
 	equal "$(seen MMGATE_FOLLOW=none MMGATE_STARTED=x)" '[]' 'no number'
 	# A line is said where something is not as it was asked for.
@@ -370,7 +369,7 @@ finish_daemon() {
 		'<&- >&- 2>&-'; do
 		bash -c "\"\$@\" 3>&- $closed" closed "$PYTHON" fds.py plain
 		bash -c "\"\$@\" 3>&- $closed" closed "$BUILD/mmgate" run \
-			--lock mutex -o "$LOGS" -- "$PYTHON" fds.py with
+			--lock "$ONE_LOCK" -o "$LOGS" -- "$PYTHON" fds.py with
 		same plain with
 		run -0 report '[len(p), c["mmap"]["count"] >= 1, d["broken"]
 			if "broken" in d else 0]'
@@ -507,8 +506,8 @@ start_half() {
 
 @test "a program whose run was killed goes on, and keeps its directory" {
 	need pgrep
-	start_half "$BUILD/mmgate" run --quiet --lock mutex --hooks symbols \
-		-o "$LOGS" --
+	start_half "$BUILD/mmgate" run --quiet --lock "$ONE_LOCK" \
+		--hooks symbols -o "$LOGS" --
 	kill -KILL "$parent"
 	run -2 tree -- true
 	contains "$output" 'in use'
@@ -713,6 +712,6 @@ $("$SUBJECTS/mapper" -n 10)"
 		echo "status: $answer"
 	}
 	plain=$(checked env)
-	equal "$(checked "$BUILD/mmgate" run --quiet --lock mutex \
+	equal "$(checked "$BUILD/mmgate" run --quiet --lock "$ONE_LOCK" \
 		--follow fork -o "$LOGS" --)" "$plain"
 }
