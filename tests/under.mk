@@ -3,9 +3,10 @@
 # place=thread with each lock.  The library's auto decides 50 times as often as
 # it does for users, as most tests last less than a second.
 
-UNDER := calls counts coverage fork hostile_machine hostile_processes \
-	hostile_stacks hostile_threads locks locks_each programs signals \
-	starvation
+# *_all: what of their programs is installed.
+UNDER := calls counts coverage coverage_all fork hostile_machine \
+	hostile_processes hostile_stacks hostile_threads locks locks_each \
+	programs programs_all signals starvation
 UNDER_SHORT := calls coverage fork hostile_threads
 hasty := $(BUILD)/hasty
 
@@ -28,7 +29,7 @@ check-under: hasty
 
 # A minute, for `make check`.
 check-under-short: hasty
-	@BUILD=$(hasty) LOCKS_UNDER_TEST='mutex auto' PLACE_UNDER_TEST=thread \
+	@BUILD=$(hasty) LOCKS_UNDER_TEST=auto PLACE_UNDER_TEST=thread \
 		FORKS=1000 $(SCRIPTS)/check $(UNDER_SHORT:%=tests/%.bats)
 
 .PHONY: hasty check-under check-under-short
