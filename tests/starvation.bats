@@ -13,7 +13,10 @@
 # Before waiters that starve were served first, the gate opened in each such run
 # (a wait of more than 1 s), and the part fell to 0.001 in windows of 2 s.
 # A busy machine can starve a thread without our help, so a bound must hold in
-# one of three windows; what starves by nature does so in each.
+# one of three windows; what starves by nature does so in each.  Nor need a lock
+# be better than half of what the program had without the library in the worst
+# of such windows: under a load of 40 some threads got 0.003 of their share, and
+# calls took 3 s.
 
 load helpers
 
@@ -29,19 +32,27 @@ line() {
 # fair LOCK: one window.  Each thread gets a 20th of an equal share or more, and
 # no wait is so long that the gate opens.
 fair() {
+	run -0 "$SUBJECTS/hammer" -t 64 -d 3
+	bare=$(printf '%s\n' "$(line slowest_share)" "${bare-1}" |
+		sort -g | head -1)
+	bare_longest=$(printf '%s\n' "$(line longest_us)" "${bare_longest-0}" |
+		sort -g | tail -1)
 	run -0 gate "$1" --events off "$SUBJECTS/hammer" -t 64 -d 3
 	share=$(line slowest_share)
-	echo "# $1: slowest share $share, longest $(line longest_us) us" >&3
-	run -0 report '(p[0]["gate_opened"] == 0 and '"$share"' >= 0.05,
-		sum(o["bypassed"] for o in c.values()) == 0)'
-	[ "$output" = '(True, True)' ]
+	echo "# $1: slowest share $share, longest $(line longest_us) us;" \
+		"bare $bare, $bare_longest us" >&3
+	run -0 report "($share >= min(0.05, $bare / 2),
+		p[0]['gate_opened'] == 0 or $bare_longest > 1000000,
+		p[0]['gate_opened'] > 0 or
+			sum(o['bypassed'] for o in c.values()) == 0)"
+	[ "$output" = '(True, True, True)' ]
 }
 
 @test "with 64 threads each gets a 20th of its share, and no wait opens the gate" {
 	while read -r lock; do
 		fair "$lock" || fair "$lock" || fair "$lock" ||
-			equal "$share, $output" '0.05 or more, (True, True)' \
-				"$lock"
+			equal "$share, $output" \
+				'0.05 or more, (True, True, True)' "$lock"
 	done < <(gating_locks)
 }
 
