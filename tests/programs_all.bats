@@ -4,6 +4,8 @@
 
 load helpers
 
+export BATS_TEST_TIMEOUT=400
+
 setup() {
 	new_logs
 	cd "$BATS_TEST_TMPDIR" || return
