@@ -18,6 +18,8 @@
 
 load helpers
 
+export BATS_TEST_TIMEOUT=400
+
 PATH=$PATH:/usr/sbin:/sbin
 
 setup() {

@@ -13,6 +13,8 @@
 
 load helpers
 
+export BATS_TEST_TIMEOUT=400
+
 # The values of MMGATE_HOOKS and MMGATE_FOLLOW, from the tables behind them.
 hooks() {
 	choices hooks
