@@ -162,7 +162,8 @@ static void find_huge(struct verdict *v, const struct sums *s)
 	const struct habits *h = sums_habits(s);
 	double ns = h ? sums_scaled(s, &h->huge) : 0;
 
-	if (!sums_matters(s, ns))
+	/* What is reserved and hardly used is long by chance only. */
+	if (!sums_matters(s, ns) || h->huge.count < h->large.count / 2)
 		return;
 	add_cause(
 		v, CAUSE_HUGE, ns,
@@ -302,11 +303,11 @@ static void find_stalls(struct verdict *v, const struct sums *s)
 	if (sums_faults_meet_calls(s))
 		add_cause(
 			v, CAUSE_STALLS, ns,
-			sums_say("calls that found no other call in the kernel "
-				 "were held up too, for %s: probably by page "
-				 "faults of other threads, which take the lock "
-				 "as well (%s faults, %s voluntary context "
-				 "switches, %s calls)",
+			sums_say("calls were held up by no other call, for %s: "
+				 "probably by page faults of other threads or "
+				 "by fork(), which take the lock as well (%s "
+				 "faults, %s voluntary context switches, %s "
+				 "calls)",
 				 sums_time(s, ns),
 				 units_count(info->minor_faults +
 					     info->major_faults),
@@ -315,9 +316,9 @@ static void find_stalls(struct verdict *v, const struct sums *s)
 	else
 		add_cause(
 			v, CAUSE_STALLS, ns,
-			sums_say("calls that found no other call in the kernel "
-				 "were held up too, for %s: by interrupts, by "
-				 "reclaim, or for want of a CPU",
+			sums_say("calls were held up by no other call, for %s: "
+				 "by fork(), by interrupts, by reclaim, or for "
+				 "want of a CPU",
 				 sums_time(s, ns)));
 }
 

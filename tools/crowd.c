@@ -23,7 +23,7 @@ struct call {
 	uint64_t kernel_ns, wait_ns;
 	uint32_t tid;
 	uint8_t caller, kind, class, domain;
-	bool gated;
+	bool gated, large;
 	int before, behind; /* in the order of entry */
 	double *seen;       /* held[] of its domain when it began to wait */
 };
@@ -46,6 +46,7 @@ struct crowd_state {
 	struct heap waiting; /* by entry into the kernel */
 	struct heap inside;  /* by end */
 	int first, last;     /* of those inside */
+	size_t exclusive;    /* how many of them run alone */
 	/* Time that each caller has held the lock of a domain. */
 	double held[OP_COUNT][CROWD_CALLERS];
 };
@@ -225,24 +226,38 @@ static void unlink_call(struct crowd_state *s, int at)
 		s->call[call->behind].before = call->before;
 }
 
-/* The first of another thread's, if there is one. */
-static const struct call *in_the_way(const struct crowd_state *s, uint32_t tid)
+/* Can one be in the other's way?  The kernel runs what shares side by side. */
+static bool meets(const struct call *call, const struct call *other)
 {
-	int at = s->first;
+	return other->tid != call->tid && (kind_is_exclusive(call->kind) ||
+					   kind_is_exclusive(other->kind));
+}
 
-	while (at != NOWHERE && s->call[at].tid == tid)
+/* How many may be in its way. */
+static size_t count_inside(const struct crowd_state *s, const struct call *call)
+{
+	return kind_is_exclusive(call->kind) ? s->inside.count : s->exclusive;
+}
+
+/* The first that is in its way, if there is one. */
+static const struct call *in_the_way(const struct crowd_state *s,
+				     const struct call *call)
+{
+	int at = count_inside(s, call) > 0 ? s->first : NOWHERE;
+
+	while (at != NOWHERE && !meets(call, &s->call[at]))
 		at = s->call[at].behind;
 	return at != NOWHERE ? &s->call[at] : NULL;
 }
 
-/* Its place in blocked_by. */
-static unsigned culprit(const struct call *call)
+static double percentile(const struct crowd_class *class, double p)
 {
-	if (call->class >= size_class(CROWD_HUGE) &&
-	    call->kernel_ns >= LONG_NS &&
-	    (call->kind == KIND_UNMAP || call->kind == KIND_ZAP))
-		return KIND_COUNT;
-	return call->kind;
+	uint32_t all[ROWS_BUCKETS];
+	unsigned i;
+
+	for (i = 0; i < ROWS_BUCKETS; i++)
+		all[i] = class->alone.bucket[i] + class->crowded.bucket[i];
+	return rows_percentile(all, p);
 }
 
 /* What it costs alone, as far as is known by now. */
@@ -250,6 +265,19 @@ static double price_so_far(const struct crowd_class *class)
 {
 	return class->alone.count >= ENOUGH ? mean(&class->alone)
 					    : class->least_ns;
+}
+
+/* Its place in blocked_by.  An unmap of much memory is huge when most such are
+ * long: what is reserved and hardly used is long by chance only. */
+static unsigned culprit(const struct crowd *c, const struct call *call)
+{
+	const struct crowd_class *class = &c->of[call->kind][call->class];
+
+	if ((call->kind == KIND_UNMAP || call->kind == KIND_ZAP) &&
+	    call->large && call->kernel_ns >= LONG_NS &&
+	    percentile(class, 0.5) >= LONG_NS)
+		return KIND_COUNT;
+	return call->kind;
 }
 
 static void blame(struct crowd *c, const struct call *call,
@@ -262,7 +290,7 @@ static void blame(struct crowd *c, const struct call *call,
 		return;
 	c->caller[other->caller].blocked_ns += longer;
 	c->caller[other->caller].blocked_calls++;
-	c->blocked_by[culprit(other)] += longer;
+	c->blocked_by[culprit(c, other)] += longer;
 }
 
 static void add_call(struct crowd_class *class, const struct call *call,
@@ -280,16 +308,17 @@ static int enter(struct crowd *c, int at)
 {
 	struct crowd_state *s = c->state;
 	struct call *call = &s->call[at];
-	const struct call *other = in_the_way(s, call->tid);
+	const struct call *other = in_the_way(s, call);
 	struct crowd_class *class = &c->of[call->kind][call->class];
 
 	end_wait(c, call);
 	add_call(class, call, other != NULL);
 	if (other)
-		add_others(class, call, s->inside.count);
+		add_others(class, call, count_inside(s, call));
 	if (other)
 		blame(c, call, other);
 	c->caller[call->caller].inside_ns += (double)call->kernel_ns;
+	s->exclusive += kind_is_exclusive(call->kind);
 	link_last(s, at);
 	heap_push(&s->inside, call->end, at);
 	if (s->inside.count > c->most_inside)
@@ -306,6 +335,7 @@ static void leave(struct crowd *c)
 	if (call->gated)
 		s->held[call->domain][call->caller] +=
 			(double)(call->end - call->begin);
+	s->exclusive -= kind_is_exclusive(call->kind);
 	unlink_call(s, at);
 	s->free_call[s->free_calls++] = at;
 }
@@ -364,6 +394,7 @@ static void fill(struct crowd *c, struct call *call, const struct log_event *e)
 		.class = (uint8_t)size_class(e->raw.length),
 		.domain = c->state->domain[e->raw.op],
 		.gated = e->raw.outcome == OUTCOME_GATED,
+		.large = e->raw.length >= CROWD_HUGE,
 	};
 }
 
@@ -498,16 +529,6 @@ static double sum_of(const struct crowd_class *class)
 	return class->alone.sum_ns + class->crowded.sum_ns;
 }
 
-static double percentile(const struct crowd_class *class, double p)
-{
-	uint32_t all[ROWS_BUCKETS];
-	unsigned i;
-
-	for (i = 0; i < ROWS_BUCKETS; i++)
-		all[i] = class->alone.bucket[i] + class->crowded.bucket[i];
-	return rows_percentile(all, p);
-}
-
 /*
  * What a call costs that comes in alone.  When hardly any did, it is told by
  * how the cost grows with the number of others: a straight line, as each in
@@ -535,25 +556,40 @@ static double price(const struct crowd_class *class, double *doubt_ns)
 	return fmin(fmax(y - slope * x, percentile(class, 0.1)), y);
 }
 
+/* The mean of a quantity that is told to be `at`, with a deviation, and that
+ * lies between 0 and `high`. */
+static double expected(double at, double deviation, double high)
+{
+	double low = -at / deviation, top = (high - at) / deviation;
+	double within = (erf(top / M_SQRT2) - erf(low / M_SQRT2)) / 2;
+	double slope = exp(-low * low / 2) - exp(-top * top / 2);
+
+	if (deviation <= 0 || within < 1e-6)
+		return fmin(fmax(at, 0), high);
+	return fmin(fmax(at + deviation * slope / sqrt(2 * M_PI) / within, 0),
+		    high);
+}
+
 static struct crowd_range class_waits(const struct crowd_class *class)
 {
 	double n = (double)class->crowded.count, alone, alone_doubt;
-	double more, slack;
+	double more, deviation, least;
 	struct crowd_range r = {0, 0, 0};
 
 	if (count_of(class) == 0)
 		return r;
-	r.high = fmax(sum_of(class) - percentile(class, 0.1) * count_of(class),
-		      0);
+	least = percentile(class, 0.1);
+	r.high = fmax(sum_of(class) - least * count_of(class), 0);
 	if (n == 0)
 		return r;
 	alone = price(class, &alone_doubt);
 	more = class->crowded.sum_ns - n * alone;
-	slack = 2 * n *
-		sqrt(doubt(&class->crowded) + alone_doubt * alone_doubt);
-	r.likely = fmax(more, 0);
-	r.low = fmax(more - slack, 0);
-	r.high = fmax(r.high, r.likely);
+	deviation =
+		n * sqrt(doubt(&class->crowded) + alone_doubt * alone_doubt);
+	r.high = fmax(r.high, more);
+	r.likely = expected(more, deviation,
+			    fmax(class->crowded.sum_ns - n * least, 0));
+	r.low = fmax(more - 2 * deviation, 0);
 	return r;
 }
 
@@ -577,24 +613,26 @@ struct crowd_range crowd_waits(const struct crowd *c, enum kind kind)
 	return sum;
 }
 
+/* Beyond the median of those that came in alone, but for the waiting. */
+static double class_stalls(const struct crowd_class *class)
+{
+	double usual = rows_percentile(class->alone.bucket, 0.5);
+
+	if (class->alone.count < ENOUGH)
+		return 0;
+	return fmax(sum_of(class) - count_of(class) * usual -
+			    class_waits(class).likely,
+		    0);
+}
+
 double crowd_stalls_ns(const struct crowd *c)
 {
-	const struct crowd_sum *alone;
 	double sum = 0;
 	unsigned i, k;
 
 	for (i = 0; i < KIND_COUNT; i++)
-		for (k = 0; k < SIZE_CLASSES; k++) {
-			alone = &c->of[i][k].alone;
-			if (alone->count >= ENOUGH)
-				sum += fmax(
-					alone->sum_ns -
-						(double)alone->count *
-							rows_percentile(
-								alone->bucket,
-								0.5),
-					0);
-		}
+		for (k = 0; k < SIZE_CLASSES; k++)
+			sum += class_stalls(&c->of[i][k]);
 	return sum;
 }
 

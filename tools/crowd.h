@@ -6,6 +6,7 @@
  * A call's own length says nothing here: only who was inside when it came in.
  * So a call that was slow for a reason of its own makes later ones crowded, but
  * not itself, and the difference of the two means is what the others cost.
+ * Calls that the kernel runs side by side are not in each other's way.
  *
  * All calls of the process must be given, by their time; sampled ones
  * (events=every:N) show no overlap.  Memory grows with the calls that go on at
@@ -87,8 +88,8 @@ struct crowd_range {
 /* Time that calls of `kind` (KIND_COUNT: all) spent waiting in the kernel for
  * other calls.  `high` also counts what made calls slow for other reasons. */
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind);
-/* Time that calls that came in alone took beyond their median: they were held
- * up by something that is no call. */
+/* Time that calls took beyond the median of those that came in alone, and that
+ * no other call explains: they were held up by something that is no call. */
 double crowd_stalls_ns(const struct crowd *c);
 /* What the calls would have cost at the price of those that came in alone. */
 double crowd_work_ns(const struct crowd *c, enum kind kind);

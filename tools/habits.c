@@ -343,8 +343,11 @@ static void add_totals(struct habits *h, const struct log_event *e,
 	if (e->raw.layer <= CALLER_LOADER)
 		add(&h->of_layer[e->raw.layer], e);
 	if ((kind == KIND_UNMAP || kind == KIND_ZAP) &&
-	    e->raw.length >= HABITS_HUGE && e->kernel_ns >= SPIKE_NS)
-		add(&h->huge, e);
+	    e->raw.length >= HABITS_HUGE) {
+		add(&h->large, e);
+		if (e->kernel_ns >= SPIKE_NS)
+			add(&h->huge, e);
+	}
 }
 
 void habits_add(struct habits *h, const struct log_event *e, int others)

@@ -68,8 +68,9 @@ struct habits {
 		uint64_t caller;
 		uint8_t op;
 		uint32_t tid;
-	} burst;                /* the longest */
-	struct habits_sum huge; /* long unmaps, of HABITS_HUGE and more */
+	} burst; /* the longest */
+	/* Unmaps of HABITS_HUGE and more, and the long ones among them. */
+	struct habits_sum large, huge;
 	/* The slowest that have no reason in sight, by time, once ended. */
 	struct habits_spike spike[HABITS_SPIKES];
 	size_t spikes;

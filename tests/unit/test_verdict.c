@@ -226,6 +226,50 @@ static void test_crowd(void)
 	verdict_drop(&run.verdict);
 }
 
+/* Few came in alone, and one of these was held up by something else. */
+static void test_outlier(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+	unsigned i;
+
+	for (i = 0; i < 2000; i++) {
+		call(&run, of(OP_MUNMAP, 1, 0, 64 * KIB), (uint64_t)i * 5 * MS,
+		     2 * MS);
+		call(&run, of(OP_MPROTECT, 2, 0, 4096),
+		     (uint64_t)i * 5 * MS + 1 * US, i % 5 ? 5 * US : 1500 * US);
+		if (i % 50 == 0)
+			call(&run, of(OP_MPROTECT, 2, 0, 4096),
+			     (uint64_t)i * 5 * MS + 3 * MS, 5 * US);
+	}
+	call(&run, of(OP_MPROTECT, 2, 0, 4096), i * UINT64_C(5) * MS, 200 * MS);
+	v = judge(&run, 0);
+	check_answer(VERDICT_PARTLY, v, "one slow call alone tells little");
+	check_between(0, 0, v->lost.low, "it may be no waiting at all");
+	check_between(0.2e9, 0.6e9, v->lost.likely, "and may be all of it");
+	verdict_drop(&run.verdict);
+}
+
+/* Advice that gives pages back goes side by side. */
+static void test_shared(void)
+{
+	struct record_event zap = of(OP_MADVISE, 0, 0, 64 * KIB);
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+
+	zap.arg = MADV_DONTNEED;
+	meet(&run, zap, zap, 2 * MS, 2 * MS);
+	v = judge(&run, 10000u * UINT64_C(1000000));
+	check_answer(VERDICT_NO, v, "what shares the lock");
+	check_between(0, 0, v->lost.likely, "does not wait for its like");
+	verdict_drop(&run.verdict);
+	run = begin("lock=none\n", 2);
+	meet(&run, of(OP_MUNMAP, 0, 0, 64 * KIB), zap, 2 * MS, 2 * MS);
+	v = judge(&run, 10000u * UINT64_C(1000000));
+	check_answer(VERDICT_YES, v, "but for what excludes it");
+	verdict_drop(&run.verdict);
+}
+
 static void test_one_thread(void)
 {
 	struct run run = begin("lock=none\n", 1);
@@ -298,6 +342,29 @@ static void test_carriers(void)
 			   rows[i].what);
 		verdict_drop(&run.verdict);
 	}
+}
+
+/* Reservations that are hardly used: some of their unmaps lost the CPU. */
+static void test_reserved(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+	uint64_t at, ns;
+	unsigned i;
+
+	for (i = 0; i < 1000; i++) {
+		at = (uint64_t)i * 10 * MS;
+		ns = i % 5 ? 20 * US : 4 * MS;
+		call(&run, of(OP_MUNMAP, 1, 0, UINT64_C(4) << 30), at, ns);
+		call(&run, of(OP_MPROTECT, 2, 0, 4096), at + 1 * US,
+		     i % 5 ? 5 * US : ns);
+		call(&run, of(OP_MPROTECT, 2, 0, 4096), at + 8 * MS, 5 * US);
+	}
+	v = judge(&run, 2000u * UINT64_C(1000000));
+	check_answer(VERDICT_YES, v, "large and short unmaps in the way");
+	check_true(!cause(v, CAUSE_HUGE) && !remedy(v, REMEDY_SPLIT),
+		   "their size is not the cause");
+	verdict_drop(&run.verdict);
 }
 
 static void test_shootdowns(void)
@@ -604,9 +671,12 @@ int main(void)
 	test_no_lock();
 	test_slow_calls();
 	test_crowd();
+	test_outlier();
+	test_shared();
 	test_one_thread();
 	test_above();
 	test_carriers();
+	test_reserved();
 	test_shootdowns();
 	test_reader();
 	test_faults();
