@@ -237,13 +237,14 @@ static void find_reader(struct verdict *v, const struct sums *s)
 		return;
 	add_cause(
 		v, CAUSE_READER, sums_scaled(s, &h->slow),
-		sums_say("%zu times a call was held up with no other thread's "
-			 "call in sight, %s after each other: somebody outside "
-			 "seems to read /proc/PID/smaps or maps at this "
-			 "interval; "
-			 "these took %s",
-			 count, units_time(period),
-			 sums_time(s, sums_scaled(s, &h->slow))));
+		sums_say(
+			"%zu times a call was held up with no other thread's "
+			"call in sight, %s after each other: somebody, another "
+			"process or the program itself, seems to read "
+			"/proc/PID/smaps or maps at this interval; these "
+			"took %s",
+			count, units_time(period),
+			sums_time(s, sums_scaled(s, &h->slow))));
 }
 
 /* System time that is in no call: page faults, for the most part. */
@@ -317,8 +318,9 @@ static void find_stalls(struct verdict *v, const struct sums *s)
 		add_cause(
 			v, CAUSE_STALLS, ns,
 			sums_say("calls were held up by no other call, for %s: "
-				 "by fork(), by interrupts, by reclaim, or for "
-				 "want of a CPU",
+				 "by fork(), by somebody who reads "
+				 "/proc/PID/smaps, by interrupts, by reclaim, "
+				 "or for want of a CPU",
 				 sums_time(s, ns)));
 }
 

@@ -49,7 +49,9 @@ static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 	if (!s->seen && lost->likely < SUMS_MUCH * s->lived)
 		return VERDICT_UNKNOWN;
 	if (lost->likely < SUMS_PART * s->lived)
-		return sums_faults_meet_calls(s) && causes_get(v, CAUSE_STALLS)
+		return sums_faults_meet_calls(s) &&
+				       causes_get(v, CAUSE_STALLS) &&
+				       !causes_get(v, CAUSE_READER)
 			       ? VERDICT_PARTLY
 			       : VERDICT_NO;
 	if (carrier(s))
@@ -70,8 +72,7 @@ static const char *instead(struct verdict *v)
 		[CAUSE_POPULATE] = "calls that fill pages take the time",
 		[CAUSE_THP] = "huge pages and compaction are suspected",
 		[CAUSE_SHOOTDOWN] = "TLB shoot-downs take the time",
-		[CAUSE_READER] = "an outside reader of /proc/PID/smaps is "
-				 "suspected",
+		[CAUSE_READER] = "a reader of /proc/PID/smaps is suspected",
 		[CAUSE_FAULTS] = "page faults take the time",
 		[CAUSE_CPUS] = "there are too few CPUs for its threads",
 		[CAUSE_STALLS] = "the calls are held up by something else",

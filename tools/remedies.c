@@ -158,7 +158,8 @@ static void try_for_causes(struct verdict *v)
 		 "khugepaged; advise and collapse less often"},
 		{CAUSE_READER, REMEDY_READER,
 		 "find who reads this process's /proc/PID/smaps (a monitoring "
-		 "agent), and make it read smaps_rollup or statm, or seldom"},
+		 "agent, or the program itself), and make it read statm, or "
+		 "seldom"},
 		{CAUSE_FAULTS, REMEDY_PREFAULT,
 		 "fill memory before the threads touch it "
 		 "(MADV_POPULATE_WRITE), give each thread memory of its own, "
@@ -239,16 +240,12 @@ static void try_place(struct verdict *v, const struct sums *s)
 				(double)h->of_kind[KIND_MAP].count))));
 }
 
-/* Page faults have a lock of their own mapping since 6.4. */
 static void try_kernel(struct verdict *v, const struct sums *s)
 {
 	const char *kernel = s->facts->kernel;
 	const struct verdict_item *cause = causes_get(v, CAUSE_STALLS);
-	unsigned major, minor;
 
-	if (!cause || !sums_faults_meet_calls(s) || !kernel ||
-	    sscanf(kernel, "%u.%u", &major, &minor) != 2 || major > 6 ||
-	    (major == 6 && minor >= 4))
+	if (!cause || !kernel || !sums_faults_meet_calls(s))
 		return;
 	add_remedy(v, REMEDY_KERNEL, cause->ns,
 		   sums_say("a kernel of 6.4 or newer (this one is %s): there "

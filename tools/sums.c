@@ -162,11 +162,22 @@ char *sums_name(const struct sums *s, const struct crowd_caller *caller)
 	return sums_say("0x%llx", (unsigned long long)caller->address);
 }
 
+/* Since 6.4 they have a lock of their own mapping. */
+static bool faults_take_lock(const char *kernel)
+{
+	unsigned major, minor;
+
+	if (!kernel || sscanf(kernel, "%u.%u", &major, &minor) != 2)
+		return true;
+	return major < 6 || (major == 6 && minor < 4);
+}
+
 bool sums_faults_meet_calls(const struct sums *s)
 {
 	const struct record_dir *info = s->facts->info;
 
 	return info && s->facts->process->threads > 1 &&
+	       faults_take_lock(s->facts->kernel) &&
 	       (double)(info->minor_faults + info->major_faults) > s->calls &&
 	       (double)info->voluntary_switches > s->calls / 10;
 }

@@ -439,28 +439,43 @@ static void test_faults(void)
 	verdict_drop(&run.verdict);
 }
 
-static void test_stalls(void)
+/* One in five calls takes 4 ms, and no other is there. */
+static struct run stalled(const char *kernel)
 {
 	struct run run = begin("lock=none\n", 2);
-	const struct verdict *v;
 	unsigned i;
 
 	for (i = 0; i < 1000; i++)
 		call(&run, of(OP_MPROTECT, 1 + i % 2, 0, 4096),
-		     (uint64_t)i * 10 * MS, i % 5 ? 5 * US : 4 * MS);
+		     (uint64_t)i * 10 * MS,
+		     (i * 2654435761u >> 16) % 5 ? 5 * US : 4 * MS);
 	run.has_info = true;
 	run.info.minor_faults = 100000;
 	run.info.voluntary_switches = 900;
-	run.kernel = "5.10.0-28-amd64";
+	run.kernel = kernel;
+	return run;
+}
+
+static void test_stalls(void)
+{
+	struct run run = stalled("5.10.0-28-amd64");
+	const struct verdict *v;
+
 	v = judge(&run, 2000u * UINT64_C(1000000));
 	check_answer(VERDICT_PARTLY, v, "calls and page faults meet");
 	check_true(cause(v, CAUSE_STALLS), "stalls that no call explains");
 	check_true(remedy(v, REMEDY_KERNEL), "a newer kernel helps them");
 	verdict_drop(&run.verdict);
-	run = begin("lock=none\n", 2);
-	for (i = 0; i < 1000; i++)
-		call(&run, of(OP_MPROTECT, 1 + i % 2, 0, 4096),
-		     (uint64_t)i * 10 * MS, i % 5 ? 5 * US : 4 * MS);
+	run = stalled("6.4.0");
+	v = judge(&run, 2000u * UINT64_C(1000000));
+	check_answer(VERDICT_NO, v, "page faults leave calls alone");
+	check_true(cause(v, CAUSE_STALLS) &&
+			   strstr(cause(v, CAUSE_STALLS)->text, "fork()"),
+		   "stalls that have other reasons");
+	check_true(!remedy(v, REMEDY_KERNEL), "the kernel is new enough");
+	verdict_drop(&run.verdict);
+	run = stalled(NULL);
+	run.has_info = false;
 	run.queue_ns = 8000u * UINT64_C(1000000);
 	v = judge(&run, 10000u * UINT64_C(1000000));
 	check_answer(VERDICT_NO, v, "threads without a CPU");
