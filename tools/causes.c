@@ -55,6 +55,11 @@ static char *prices(const struct sums *s)
 		crowded.count += c->of[worst][i].crowded.count;
 		crowded.sum_ns += c->of[worst][i].crowded.sum_ns;
 	}
+	if (crowded.count == 0)
+		return sums_say("%s found no other call in the kernel, so "
+				"page faults, fork() or somebody who reads "
+				"/proc/PID/smaps held it",
+				kind_name(worst));
 	if (alone.count == 0)
 		return sums_say(
 			"%s took %s on average, and each of %s calls found "
@@ -77,12 +82,11 @@ static void find_lock(struct verdict *v, const struct sums *s)
 		return;
 	price = prices(s);
 	culprit = culprits(s);
-	add_cause(
-		v, CAUSE_LOCK, w->likely,
-		sums_say("waiting in the kernel for other threads' calls: %s, "
-			 "between %s and %s: %s%s",
-			 sums_time(s, w->likely), units_time(w->low),
-			 units_time(w->high), price, culprit));
+	add_cause(v, CAUSE_LOCK, w->likely,
+		  sums_say("waiting in the kernel for the lock: %s, "
+			   "between %s and %s: %s%s",
+			   sums_time(s, w->likely), units_time(w->low),
+			   units_time(w->high), price, culprit));
 	free(price);
 	free(culprit);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "crowd.h"
 #include "die.h"
@@ -14,6 +15,8 @@ enum {
 
 /* Shorter waits are no waits: the lock was free. */
 #define LEAST_WAIT_NS 1000u
+/* Who sleeps and is woken does not come back sooner. */
+#define SLEEP_NS 20000
 /* An unmap of much memory that was hardly used is short. */
 #define LONG_NS 1000000u
 
@@ -23,7 +26,7 @@ struct call {
 	uint64_t kernel_ns, wait_ns;
 	uint32_t tid;
 	uint8_t caller, kind, class, domain;
-	bool gated, large;
+	bool gated, large, plain;
 	int before, behind; /* in the order of entry */
 	double *seen;       /* held[] of its domain when it began to wait */
 };
@@ -313,6 +316,8 @@ static int enter(struct crowd *c, int at)
 
 	end_wait(c, call);
 	add_call(class, call, other != NULL);
+	if (call->kind == KIND_MAP && call->plain)
+		add_value(&c->maps, call->kernel_ns);
 	if (other)
 		add_others(class, call, count_inside(s, call));
 	if (other)
@@ -395,6 +400,7 @@ static void fill(struct crowd *c, struct call *call, const struct log_event *e)
 		.domain = c->state->domain[e->raw.op],
 		.gated = e->raw.outcome == OUTCOME_GATED,
 		.large = e->raw.length >= CROWD_HUGE,
+		.plain = !(e->raw.flags & MAP_FIXED),
 	};
 }
 
@@ -593,46 +599,78 @@ static struct crowd_range class_waits(const struct crowd_class *class)
 	return r;
 }
 
-static bool is_kind(unsigned i, enum kind kind)
+/*
+ * Mapping memory is the same little work each time, so what takes much longer
+ * than the cheapest has slept: for the lock, as nothing else in there sleeps
+ * for long, though what held it may have been a page fault or fork().  Loss of
+ * the CPU seldom falls into so short a call.
+ */
+static double sleeps_ns(const struct crowd_sum *maps)
 {
-	return kind == KIND_COUNT || i == (unsigned)kind;
+	double least = rows_percentile(maps->bucket, 0.1), sum = 0;
+	unsigned i;
+
+	for (i = rows_bucket(fmax(8 * least, SLEEP_NS)); i < ROWS_BUCKETS; i++)
+		sum += maps->bucket[i] *
+		       ((rows_bucket_floor(i) + rows_bucket_floor(i + 1)) / 2 -
+			least);
+	return fmin(sum, maps->sum_ns);
+}
+
+static struct crowd_range kind_waits(const struct crowd *c, enum kind kind)
+{
+	struct crowd_range sum = {0, 0, 0}, r;
+	double sleeps = kind == KIND_MAP ? sleeps_ns(&c->maps) : 0;
+	unsigned i;
+
+	for (i = 0; i < SIZE_CLASSES; i++) {
+		r = class_waits(&c->of[kind][i]);
+		sum.low += r.low;
+		sum.likely += r.likely;
+		sum.high += r.high;
+	}
+	sum.low = fmax(sum.low, sleeps / 2);
+	sum.likely = fmax(sum.likely, sleeps);
+	sum.high = fmax(sum.high, sleeps);
+	return sum;
 }
 
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind)
 {
 	struct crowd_range sum = {0, 0, 0}, r;
-	unsigned i, k;
+	unsigned i;
 
-	for (i = 0; i < KIND_COUNT; i++)
-		for (k = 0; k < SIZE_CLASSES && is_kind(i, kind); k++) {
-			r = class_waits(&c->of[i][k]);
-			sum.low += r.low;
-			sum.likely += r.likely;
-			sum.high += r.high;
-		}
+	for (i = 0; i < KIND_COUNT; i++) {
+		if (kind != KIND_COUNT && i != (unsigned)kind)
+			continue;
+		r = kind_waits(c, i);
+		sum.low += r.low;
+		sum.likely += r.likely;
+		sum.high += r.high;
+	}
 	return sum;
 }
 
-/* Beyond the median of those that came in alone, but for the waiting. */
-static double class_stalls(const struct crowd_class *class)
+/* Beyond the median of those that came in alone. */
+static double beyond_usual(const struct crowd_class *class)
 {
 	double usual = rows_percentile(class->alone.bucket, 0.5);
 
 	if (class->alone.count < ENOUGH)
 		return 0;
-	return fmax(sum_of(class) - count_of(class) * usual -
-			    class_waits(class).likely,
-		    0);
+	return fmax(sum_of(class) - count_of(class) * usual, 0);
 }
 
 double crowd_stalls_ns(const struct crowd *c)
 {
-	double sum = 0;
+	double sum = 0, kind;
 	unsigned i, k;
 
-	for (i = 0; i < KIND_COUNT; i++)
-		for (k = 0; k < SIZE_CLASSES; k++)
-			sum += class_stalls(&c->of[i][k]);
+	for (i = 0; i < KIND_COUNT; i++) {
+		for (kind = 0, k = 0; k < SIZE_CLASSES; k++)
+			kind += beyond_usual(&c->of[i][k]);
+		sum += fmax(kind - kind_waits(c, i).likely, 0);
+	}
 	return sum;
 }
 
@@ -640,13 +678,12 @@ double crowd_work_ns(const struct crowd *c, enum kind kind)
 {
 	const struct crowd_class *class;
 	double work = 0, unused;
-	unsigned i, k;
+	unsigned i;
 
-	for (i = 0; i < KIND_COUNT; i++)
-		for (k = 0; k < SIZE_CLASSES && is_kind(i, kind); k++) {
-			class = &c->of[i][k];
-			if (count_of(class) > 0)
-				work += price(class, &unused) * count_of(class);
-		}
+	for (i = 0; i < SIZE_CLASSES; i++) {
+		class = &c->of[kind][i];
+		if (count_of(class) > 0)
+			work += price(class, &unused) * count_of(class);
+	}
 	return work;
 }

@@ -51,6 +51,7 @@ struct crowd_caller {
 
 struct crowd {
 	struct crowd_class of[KIND_COUNT][SIZE_CLASSES];
+	struct crowd_sum maps; /* of memory, at an address of the kernel's */
 	struct crowd_caller caller[CROWD_CALLERS];
 	unsigned callers;
 	/* held[w][h]: time that calls of caller w waited at the gate while h
@@ -86,12 +87,14 @@ struct crowd_range {
 };
 
 /* Time that calls of `kind` (KIND_COUNT: all) spent waiting in the kernel for
- * other calls.  `high` also counts what made calls slow for other reasons. */
+ * other calls; maps of memory also for page faults and fork().  `high` also
+ * counts what made calls slow for other reasons. */
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind);
 /* Time that calls took beyond the median of those that came in alone, and that
  * no other call explains: they were held up by something that is no call. */
 double crowd_stalls_ns(const struct crowd *c);
-/* What the calls would have cost at the price of those that came in alone. */
+/* What calls of one kind would have cost at the price of those that came in
+ * alone. */
 double crowd_work_ns(const struct crowd *c, enum kind kind);
 
 #endif

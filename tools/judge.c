@@ -23,10 +23,13 @@ static bool carries(const struct sums *s, double blocked, double calls)
 }
 
 /* What the threads queue behind, when it is something rare and long. */
-static const char *carrier(const struct sums *s)
+static const char *carrier(struct verdict *v, const struct sums *s)
 {
 	const struct habits *h = sums_habits(s);
+	const struct verdict_item *reader = causes_get(v, CAUSE_READER);
 
+	if (reader && reader->ns > v->lost.likely / 2)
+		return "readers of /proc/PID/smaps";
 	if (carries(s, s->blocked[KIND_HUGE], kind_count(s, KIND_HUGE)))
 		return "madvise(HUGEPAGE, COLLAPSE)";
 	if (carries(s,
@@ -54,7 +57,7 @@ static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 				       !causes_get(v, CAUSE_READER)
 			       ? VERDICT_PARTLY
 			       : VERDICT_NO;
-	if (carrier(s))
+	if (carrier(v, s))
 		return VERDICT_INDIRECT;
 	return lost->likely >= SUMS_MUCH * s->lived &&
 			       lost->low >= SUMS_PART * s->lived
@@ -150,7 +153,7 @@ static char *headline(struct verdict *v, const struct sums *s)
 		out = sums_say(
 			"threads wait for the address-space lock for %s, but "
 			"because of %s that hold it long",
-			cost, carrier(s));
+			cost, carrier(v, s));
 		break;
 	case VERDICT_PARTLY:
 		if (v->lost.likely < SUMS_PART * s->lived) {

@@ -270,6 +270,32 @@ static void test_shared(void)
 	verdict_drop(&run.verdict);
 }
 
+/* What held the lock is no call: a page fault, fork(). */
+static void test_sleeps(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+	unsigned i;
+
+	for (i = 0; i < 1000; i++)
+		call(&run, map(1 + i % 2, 0x100000, 64 * KIB), (uint64_t)i * MS,
+		     i % 3 ? 600 * US : 4 * US);
+	v = judge(&run, 2000u * UINT64_C(1000000));
+	check_answer(VERDICT_YES, v, "maps that slept");
+	check_between(0.35e9, 0.45e9, v->lost.likely, "for so long");
+	verdict_drop(&run.verdict);
+	run = begin("lock=none\n", 2);
+	for (i = 0; i < 1000; i++) {
+		struct record_event e = map(1 + i % 2, 0x100000, 64 * KIB);
+
+		e.flags |= MAP_FIXED;
+		call(&run, e, (uint64_t)i * MS, i % 3 ? 600 * US : 4 * US);
+	}
+	v = judge(&run, 2000u * UINT64_C(1000000));
+	check_answer(VERDICT_NO, v, "maps over something have more to do");
+	verdict_drop(&run.verdict);
+}
+
 static void test_one_thread(void)
 {
 	struct run run = begin("lock=none\n", 1);
@@ -407,6 +433,15 @@ static void test_reader(void)
 		   "stalls at equal intervals: a reader, and its period");
 	check_true(v->answer != VERDICT_YES && remedy(v, REMEDY_READER),
 		   "it is to be found, not the program's calls");
+	verdict_drop(&run.verdict);
+	/* Maps are known to wait for the lock. */
+	run = begin("lock=none\n", 2);
+	for (i = 0; i < 5000; i++)
+		call(&run, map(1 + i % 2, 0x100000, 4096), (uint64_t)i * MS,
+		     (uint64_t)i * MS % period == 0 ? 20 * MS : 3 * US);
+	v = judge(&run, 10000u * UINT64_C(1000000));
+	check_answer(VERDICT_INDIRECT, v, "the lock, but for a reader");
+	check_true(strstr(v->headline, "readers of /proc"), "who is named");
 	verdict_drop(&run.verdict);
 	/* The same stalls at any time. */
 	run = begin("lock=none\n", 2);
@@ -688,6 +723,7 @@ int main(void)
 	test_crowd();
 	test_outlier();
 	test_shared();
+	test_sleeps();
 	test_one_thread();
 	test_above();
 	test_carriers();
