@@ -34,61 +34,84 @@ static char *culprits(const struct sums *s)
 	return out;
 }
 
-static const char *average(const struct crowd_sum *sum)
+static double average_ns(const struct crowd_sum *sum)
 {
-	return units_time(sums_ratio(sum->sum_ns, (double)sum->count));
+	return sums_ratio(sum->sum_ns, (double)sum->count);
 }
 
-/* The two prices of the kind of call that waited most. */
-static char *prices(const struct sums *s)
+static const char *average(const struct crowd_sum *sum)
 {
-	const struct crowd *c = s->facts->digest->crowd;
-	struct crowd_sum alone = {0}, crowded = {0};
+	return units_time(average_ns(sum));
+}
+
+static void add_sum(struct crowd_sum *to, const struct crowd_sum *sum)
+{
+	to->count += sum->count;
+	to->sum_ns += sum->sum_ns;
+}
+
+/* The kind of call that waited most, and its two prices. */
+static unsigned take_prices(const struct crowd *c, struct crowd_sum *alone,
+			    struct crowd_sum *crowded)
+{
 	unsigned i, worst = 0;
 
 	for (i = 1; i < KIND_COUNT; i++)
 		if (crowd_waits(c, i).likely > crowd_waits(c, worst).likely)
 			worst = i;
 	for (i = 0; i < SIZE_CLASSES; i++) {
-		alone.count += c->of[worst][i].alone.count;
-		alone.sum_ns += c->of[worst][i].alone.sum_ns;
-		crowded.count += c->of[worst][i].crowded.count;
-		crowded.sum_ns += c->of[worst][i].crowded.sum_ns;
+		add_sum(alone, &c->of[worst][i].alone);
+		add_sum(crowded, &c->of[worst][i].crowded);
 	}
-	if (crowded.count == 0)
-		return sums_say("%s found no other call in the kernel, so "
-				"page faults, fork() or somebody who reads "
-				"/proc/PID/smaps held it",
-				kind_name(worst));
-	if (alone.count == 0)
+	return worst;
+}
+
+/* Where the waiting was, and for whom. */
+static char *evidence(const struct sums *s)
+{
+	const struct crowd *c = s->facts->digest->crowd;
+	struct crowd_sum alone = {0}, crowded = {0};
+	unsigned worst = take_prices(c, &alone, &crowded);
+	const char *kind = kind_name(worst);
+	char *culprit, *out;
+
+	if (crowded.sum_ns < crowd_waits(c, worst).likely / 2 ||
+	    (alone.count > 0 && average_ns(&crowded) < average_ns(&alone)))
 		return sums_say(
-			"%s took %s on average, and each of %s calls found "
-			"another thread's call in the kernel",
-			kind_name(worst), average(&crowded),
-			units_count(crowded.count));
-	return sums_say(
-		"%s took %s on average when another thread's call was in "
-		"the kernel (%s calls), %s when none was (%s calls)",
-		kind_name(worst), average(&crowded), units_count(crowded.count),
-		average(&alone), units_count(alone.count));
+			"%s took %s on average when no other call was in the "
+			"kernel (%s calls), so page faults, fork() or somebody "
+			"who reads /proc/PID/smaps held it",
+			kind, average(&alone), units_count(alone.count));
+	culprit = culprits(s);
+	out = alone.count == 0
+		      ? sums_say("%s took %s on average, and each of %s calls "
+				 "found another thread's call in the kernel%s",
+				 kind, average(&crowded),
+				 units_count(crowded.count), culprit)
+		      : sums_say("%s took %s on average when another thread's "
+				 "call was in the kernel (%s calls), %s when "
+				 "none was (%s calls)%s",
+				 kind, average(&crowded),
+				 units_count(crowded.count), average(&alone),
+				 units_count(alone.count), culprit);
+	free(culprit);
+	return out;
 }
 
 static void find_lock(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *w = &s->kernel_waits;
-	char *price, *culprit;
+	char *why;
 
 	if (!s->seen || w->likely < SUMS_TRACE * s->lived)
 		return;
-	price = prices(s);
-	culprit = culprits(s);
+	why = evidence(s);
 	add_cause(v, CAUSE_LOCK, w->likely,
 		  sums_say("waiting in the kernel for the lock: %s, "
-			   "between %s and %s: %s%s",
+			   "between %s and %s: %s",
 			   sums_time(s, w->likely), units_time(w->low),
-			   units_time(w->high), price, culprit));
-	free(price);
-	free(culprit);
+			   units_time(w->high), why));
+	free(why);
 }
 
 /* Who held the gate's lock while others waited. */

@@ -145,12 +145,14 @@ static double mean(const struct crowd_sum *sum)
 	return sum->count > 0 ? sum->sum_ns / (double)sum->count : 0;
 }
 
-/* Variance of the mean. */
+/* Variance of the mean.  What a few calls have in common may be chance: their
+ * sum is in doubt by one of them, at least. */
 static double doubt(const struct crowd_sum *sum)
 {
 	double n = (double)sum->count, m = mean(sum);
+	double spread = n > 1 ? (sum->squares / n - m * m) / (n - 1) : 0;
 
-	return n > 1 ? fmax(sum->squares / n - m * m, 0) / (n - 1) : 0;
+	return n > 0 ? fmax(spread, m * m / (n * n)) : 0;
 }
 
 static void add_others(struct crowd_class *class, const struct call *call,

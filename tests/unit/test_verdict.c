@@ -283,6 +283,9 @@ static void test_sleeps(void)
 	v = judge(&run, 2000u * UINT64_C(1000000));
 	check_answer(VERDICT_YES, v, "maps that slept");
 	check_between(0.35e9, 0.45e9, v->lost.likely, "for so long");
+	check_true(cause(v, CAUSE_LOCK) &&
+			   strstr(cause(v, CAUSE_LOCK)->text, "page faults"),
+		   "and for whom");
 	verdict_drop(&run.verdict);
 	run = begin("lock=none\n", 2);
 	for (i = 0; i < 1000; i++) {
