@@ -71,17 +71,16 @@ static char *evidence(const struct sums *s)
 {
 	const struct crowd *c = s->facts->digest->crowd;
 	struct crowd_sum alone = {0}, crowded = {0};
-	unsigned worst = take_prices(c, &alone, &crowded);
-	const char *kind = kind_name(worst);
+	const char *kind = kind_name(take_prices(c, &alone, &crowded));
 	char *culprit, *out;
 
-	if (crowded.sum_ns < crowd_waits(c, worst).likely / 2 ||
-	    (alone.count > 0 && average_ns(&crowded) < average_ns(&alone)))
+	if (s->sleeps > s->kernel_waits.likely / 2)
 		return sums_say(
-			"%s took %s on average when no other call was in the "
-			"kernel (%s calls), so page faults, fork() or somebody "
-			"who reads /proc/PID/smaps held it",
-			kind, average(&alone), units_count(alone.count));
+			"%s of it are maps of memory that slept with no other "
+			"call in the kernel, so page faults, fork() or "
+			"somebody who reads /proc/PID/smaps held it",
+			units_percent(
+				sums_ratio(s->sleeps, s->kernel_waits.likely)));
 	culprit = culprits(s);
 	out = alone.count == 0
 		      ? sums_say("%s took %s on average, and each of %s calls "

@@ -601,78 +601,59 @@ static struct crowd_range class_waits(const struct crowd_class *class)
 	return r;
 }
 
-/*
- * Mapping memory is the same little work each time, so what takes much longer
- * than the cheapest has slept: for the lock, as nothing else in there sleeps
- * for long, though what held it may have been a page fault or fork().  Loss of
- * the CPU seldom falls into so short a call.
- */
-static double sleeps_ns(const struct crowd_sum *maps)
+double crowd_sleeps_ns(const struct crowd *c, double *count)
 {
-	double least = rows_percentile(maps->bucket, 0.1), sum = 0;
+	double least = rows_percentile(c->maps.bucket, 0.1), sum = 0;
 	unsigned i;
 
-	for (i = rows_bucket(fmax(8 * least, SLEEP_NS)); i < ROWS_BUCKETS; i++)
-		sum += maps->bucket[i] *
+	*count = 0;
+	for (i = rows_bucket(fmax(8 * least, SLEEP_NS)); i < ROWS_BUCKETS;
+	     i++) {
+		*count += c->maps.bucket[i];
+		sum += c->maps.bucket[i] *
 		       ((rows_bucket_floor(i) + rows_bucket_floor(i + 1)) / 2 -
 			least);
-	return fmin(sum, maps->sum_ns);
-}
-
-static struct crowd_range kind_waits(const struct crowd *c, enum kind kind)
-{
-	struct crowd_range sum = {0, 0, 0}, r;
-	double sleeps = kind == KIND_MAP ? sleeps_ns(&c->maps) : 0;
-	unsigned i;
-
-	for (i = 0; i < SIZE_CLASSES; i++) {
-		r = class_waits(&c->of[kind][i]);
-		sum.low += r.low;
-		sum.likely += r.likely;
-		sum.high += r.high;
 	}
-	sum.low = fmax(sum.low, sleeps / 2);
-	sum.likely = fmax(sum.likely, sleeps);
-	sum.high = fmax(sum.high, sleeps);
-	return sum;
+	return fmin(sum, c->maps.sum_ns);
 }
 
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind)
 {
 	struct crowd_range sum = {0, 0, 0}, r;
-	unsigned i;
+	unsigned i, k;
 
-	for (i = 0; i < KIND_COUNT; i++) {
-		if (kind != KIND_COUNT && i != (unsigned)kind)
-			continue;
-		r = kind_waits(c, i);
-		sum.low += r.low;
-		sum.likely += r.likely;
-		sum.high += r.high;
-	}
+	for (i = 0; i < KIND_COUNT; i++)
+		for (k = 0; k < SIZE_CLASSES; k++) {
+			if (kind != KIND_COUNT && i != (unsigned)kind)
+				break;
+			r = class_waits(&c->of[i][k]);
+			sum.low += r.low;
+			sum.likely += r.likely;
+			sum.high += r.high;
+		}
 	return sum;
 }
 
-/* Beyond the median of those that came in alone. */
-static double beyond_usual(const struct crowd_class *class)
+/* Beyond the median of those that came in alone, but for the waiting. */
+static double class_stalls(const struct crowd_class *class)
 {
 	double usual = rows_percentile(class->alone.bucket, 0.5);
 
 	if (class->alone.count < ENOUGH)
 		return 0;
-	return fmax(sum_of(class) - count_of(class) * usual, 0);
+	return fmax(sum_of(class) - count_of(class) * usual -
+			    class_waits(class).likely,
+		    0);
 }
 
 double crowd_stalls_ns(const struct crowd *c)
 {
-	double sum = 0, kind;
+	double sum = 0;
 	unsigned i, k;
 
-	for (i = 0; i < KIND_COUNT; i++) {
-		for (kind = 0, k = 0; k < SIZE_CLASSES; k++)
-			kind += beyond_usual(&c->of[i][k]);
-		sum += fmax(kind - kind_waits(c, i).likely, 0);
-	}
+	for (i = 0; i < KIND_COUNT; i++)
+		for (k = 0; k < SIZE_CLASSES; k++)
+			sum += class_stalls(&c->of[i][k]);
 	return sum;
 }
 

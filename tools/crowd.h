@@ -87,9 +87,14 @@ struct crowd_range {
 };
 
 /* Time that calls of `kind` (KIND_COUNT: all) spent waiting in the kernel for
- * other calls; maps of memory also for page faults and fork().  `high` also
- * counts what made calls slow for other reasons. */
+ * other calls.  `high` also counts what made calls slow for other reasons. */
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind);
+/*
+ * Time that maps of memory slept, and how many did: they are the same little
+ * work each time, so what takes much longer than the cheapest has waited for
+ * the lock, whoever held it (a page fault, fork()), or for a CPU.
+ */
+double crowd_sleeps_ns(const struct crowd *c, double *count);
 /* Time that calls took beyond the median of those that came in alone, and that
  * no other call explains: they were held up by something that is no call. */
 double crowd_stalls_ns(const struct crowd *c);

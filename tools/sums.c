@@ -94,6 +94,33 @@ static void sum_ops(struct sums *s, const struct log_process *p)
 	s->lived = (double)p->thread_ns;
 }
 
+/* Which part of the times without a CPU was sleep.  Who sleeps for a lock gives
+ * the CPU away, and others have it taken away. */
+static double sleeping_part(const struct sums *s, double sleeps)
+{
+	const struct record_dir *info = s->facts->info;
+	double given = info ? (double)info->voluntary_switches : 0;
+	double taken = info ? (double)info->involuntary_switches : 0;
+
+	return fmin(sums_ratio(given, sleeps), 1) *
+	       sums_ratio(given, given + taken);
+}
+
+static void add_sleeps(struct sums *s, const struct crowd *c)
+{
+	struct crowd_range maps = crowd_waits(c, KIND_MAP);
+	double count, ns = crowd_sleeps_ns(c, &count);
+
+	ns *= sleeping_part(s, count);
+	s->sleeps = fmax(ns - maps.likely, 0) * s->scale;
+	s->kernel_waits.low += fmax(ns / 2 - maps.low, 0) * s->scale;
+	s->kernel_waits.likely += s->sleeps;
+	s->kernel_waits.high =
+		fmin(s->kernel_waits.high + fmax(ns - maps.high, 0) * s->scale,
+		     s->kernel);
+	s->stalls = fmax(s->stalls - s->sleeps, 0);
+}
+
 static void sum_crowd(struct sums *s, const struct digest *d)
 {
 	struct crowd_range r = crowd_waits(d->crowd, KIND_COUNT);
@@ -111,6 +138,7 @@ static void sum_crowd(struct sums *s, const struct digest *d)
 		.high = fmin(r.high * s->scale, s->kernel),
 	};
 	s->stalls = crowd_stalls_ns(d->crowd) * s->scale;
+	add_sleeps(s, d->crowd);
 	for (i = 0; i <= KIND_COUNT; i++)
 		s->blocked_all += d->crowd->blocked_by[i];
 	for (i = 0; i <= KIND_COUNT; i++)

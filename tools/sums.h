@@ -24,6 +24,7 @@ struct sums {
 	double scale;        /* from the events that are kept to all calls */
 	bool seen;           /* events show who was inside */
 	struct crowd_range kernel_waits;
+	double sleeps; /* of it, maps of memory behind no other call */
 	double stalls; /* of calls that came in alone */
 	double queue;  /* part of the calls' time without a CPU */
 	double blocked[KIND_COUNT + 1], blocked_all; /* shares of all */

@@ -270,16 +270,29 @@ static void test_shared(void)
 	verdict_drop(&run.verdict);
 }
 
+/* Maps that take 600 us, with no other call there. */
+static struct run sleepy(uint32_t flags, uint64_t switches)
+{
+	struct run run = begin("lock=none\n", 2);
+	struct record_event e;
+	unsigned i;
+
+	for (i = 0; i < 1000; i++) {
+		e = map(1 + i % 2, 0x100000, 64 * KIB);
+		e.flags |= flags;
+		call(&run, e, (uint64_t)i * MS, i % 3 ? 600 * US : 4 * US);
+	}
+	run.has_info = true;
+	run.info.voluntary_switches = switches;
+	return run;
+}
+
 /* What held the lock is no call: a page fault, fork(). */
 static void test_sleeps(void)
 {
-	struct run run = begin("lock=none\n", 2);
+	struct run run = sleepy(0, 2000);
 	const struct verdict *v;
-	unsigned i;
 
-	for (i = 0; i < 1000; i++)
-		call(&run, map(1 + i % 2, 0x100000, 64 * KIB), (uint64_t)i * MS,
-		     i % 3 ? 600 * US : 4 * US);
 	v = judge(&run, 2000u * UINT64_C(1000000));
 	check_answer(VERDICT_YES, v, "maps that slept");
 	check_between(0.35e9, 0.45e9, v->lost.likely, "for so long");
@@ -287,13 +300,11 @@ static void test_sleeps(void)
 			   strstr(cause(v, CAUSE_LOCK)->text, "page faults"),
 		   "and for whom");
 	verdict_drop(&run.verdict);
-	run = begin("lock=none\n", 2);
-	for (i = 0; i < 1000; i++) {
-		struct record_event e = map(1 + i % 2, 0x100000, 64 * KIB);
-
-		e.flags |= MAP_FIXED;
-		call(&run, e, (uint64_t)i * MS, i % 3 ? 600 * US : 4 * US);
-	}
+	run = sleepy(0, 20);
+	v = judge(&run, 2000u * UINT64_C(1000000));
+	check_answer(VERDICT_NO, v, "maps that had the CPU taken away");
+	verdict_drop(&run.verdict);
+	run = sleepy(MAP_FIXED, 2000);
 	v = judge(&run, 2000u * UINT64_C(1000000));
 	check_answer(VERDICT_NO, v, "maps over something have more to do");
 	verdict_drop(&run.verdict);
@@ -442,6 +453,8 @@ static void test_reader(void)
 	for (i = 0; i < 5000; i++)
 		call(&run, map(1 + i % 2, 0x100000, 4096), (uint64_t)i * MS,
 		     (uint64_t)i * MS % period == 0 ? 20 * MS : 3 * US);
+	run.has_info = true;
+	run.info.voluntary_switches = 1000;
 	v = judge(&run, 10000u * UINT64_C(1000000));
 	check_answer(VERDICT_INDIRECT, v, "the lock, but for a reader");
 	check_true(strstr(v->headline, "readers of /proc"), "who is named");
