@@ -396,13 +396,18 @@ static double step_of(double span, int count)
 
 static void put_seconds(FILE *out, const struct time_axis *axis, double bottom)
 {
-	double origin = (double)axis->report->origin_ns;
-	double step = step_of(axis->span / 1e9, 8), at, x;
+	double from = (axis->from - (double)axis->report->origin_ns) / 1e9;
+	double span = axis->span / 1e9, step = step_of(span, 8);
+	double first = ceil(from / step), at, x;
 	char text[32];
+	int i;
 
-	at = ceil((axis->from - origin) / 1e9 / step) * step;
-	for (; at * 1e9 + origin <= axis->from + axis->span; at += step) {
-		x = time_x(axis, at * 1e9 + origin);
+	/* Counted: far from the origin a step may be too small to add. */
+	for (i = 0; i < 16; i++) {
+		at = (first + i) * step;
+		if (at > from + span)
+			break;
+		x = time_x(axis, axis->from + (at - from) * 1e9);
 		put_line(out, x, bottom, x, bottom + 4);
 		snprintf(text, sizeof(text), "%.4g s", at);
 		put_text(out, x, bottom + 18, "middle", text);
