@@ -442,9 +442,11 @@ static void describe_times(const struct rows *rows, FILE *out)
 
 	for (i = 0; i < BANDS; i++) {
 		peak = peak_of(rows, &bands[i]);
-		if (peak > 0)
-			fprintf(out, "%s: at most %s. ", bands[i].name,
-				bands[i].show(peak));
+		if (peak <= 0)
+			continue;
+		fprintf(out, "%s: at most ", bands[i].name);
+		html_text(out, bands[i].show(peak));
+		fputs(". ", out);
 	}
 }
 
