@@ -69,7 +69,7 @@ struct range {
 
 struct arena {
 	_Alignas(64) _Atomic uint32_t edge;
-	uint32_t first; /* unit behind the anchor */
+	_Atomic uint32_t first; /* unit behind the anchor; 0: not made yet */
 	/* at << 32 | units; 0: none */
 	_Atomic uint64_t holes[HOLES];
 };
@@ -128,7 +128,7 @@ static bool is_limited(int which)
 }
 
 /* Memory for the books that only who places has.  Marked so that the kernel
- * does not join a mapping of the program's to it. */
+ * seldom joins a mapping of the program's to it. */
 static bool make_books(void)
 {
 	long at = sys_mmap(NULL, SLOTS * ZONES * sizeof(*arenas),
@@ -380,6 +380,14 @@ static uint32_t next_arena(void)
 	return number;
 }
 
+/* There was no memory for it.  If others were made since, it is lost. */
+static void give_arena_back(uint32_t number)
+{
+	uint32_t next = number + 1;
+
+	atomic_compare_exchange_strong(&arenas_made, &next, number);
+}
+
 /* A new arena's number + 1, or 0. */
 static uint32_t make_arena(uint64_t top, enum zone zone)
 {
@@ -394,12 +402,14 @@ static uint32_t make_arena(uint64_t top, enum zone zone)
 		if (number == region_arenas)
 			return 0;
 		got = anchor(top, number, first);
-		if (got < 0)
+		if (got < 0) {
+			give_arena_back(number);
 			break;
+		}
 		if (got == 0)
 			continue;
-		arenas[number].first = first;
 		atomic_store(&arenas[number].edge, first);
+		atomic_store(&arenas[number].first, first);
 		return number + 1;
 	}
 	step_aside();
@@ -450,33 +460,40 @@ static uint32_t home_of(uint64_t me)
 	       slot_count;
 }
 
+static bool take_slot(struct slot *slot, uint64_t me)
+{
+	uint64_t owner =
+		atomic_load_explicit(&slot->owner, memory_order_relaxed);
+
+	return owner == me || (owner == 0 && atomic_compare_exchange_strong(
+						     &slot->owner, &owner, me));
+}
+
 /* The thread's slot: a dead thread's with the same address, a free one, one
  * that was not used for long; else somebody's, as a guest. */
 static __attribute__((noinline)) uint32_t find_slot(uint64_t me)
 {
 	uint32_t home = home_of(me), now = atomic_fetch_add(&newcomers, 1);
-	uint32_t oldest = home, age = 0;
+	int32_t age = 0, unused, old = (int32_t)slot_count;
+	uint32_t oldest = home;
 	uint64_t owner;
 
 	for (uint32_t i = 0; i < slot_count; i++) {
 		uint32_t n = (home + i) % slot_count;
-		uint32_t unused;
 
-		if (i == WINDOW && age > slot_count)
+		if (i == WINDOW && age > old)
 			break;
-		owner = 0;
-		if (atomic_compare_exchange_strong(&slots[n].owner, &owner,
-						   me) ||
-		    owner == me)
+		if (take_slot(&slots[n], me))
 			return n;
-		unused = now - atomic_load(&slots[n].used);
+		/* Below 0: it was used since. */
+		unused = (int32_t)(now - atomic_load(&slots[n].used));
 		if (unused > age) {
 			age = unused;
 			oldest = n;
 		}
 	}
 	owner = atomic_load(&slots[oldest].owner);
-	if (age > slot_count &&
+	if (age > old &&
 	    atomic_compare_exchange_strong(&slots[oldest].owner, &owner, me))
 		return oldest;
 	return oldest | GUEST;
@@ -548,7 +565,10 @@ static struct arena *arena_at(uint64_t at)
 {
 	uint64_t number = at / ARENA_BYTES;
 
-	return number < atomic_load(&arenas_made) ? &arenas[number] : NULL;
+	if (number >= atomic_load(&arenas_made) ||
+	    atomic_load(&arenas[number].first) == 0)
+		return NULL;
+	return &arenas[number];
 }
 
 static void freed_here(struct arena *arena, struct range r)

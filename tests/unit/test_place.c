@@ -197,6 +197,32 @@ static void test_freed(void)
 	check_u64(EDGE_LOST, arenas[0].edge, "all of it");
 }
 
+/* Everybody but one made a call since the newcomer was counted. */
+static void test_busy_slots(void)
+{
+	const uint64_t me = 4096;
+	uint32_t home, i;
+
+	slot_count = 4 * WINDOW;
+	home = home_of(me);
+	newcomers = 1000;
+	for (i = 0; i < slot_count; i++) {
+		slots[i].owner = 1 + i;
+		slots[i].used = newcomers + 1;
+	}
+	check_u64(GUEST, find_slot(me) & GUEST, "slots in use are not taken");
+	slots[(home + 1) % slot_count].used = newcomers - slot_count - 2;
+	check_u64((home + 1) % slot_count, find_slot(me),
+		  "one that was not used for long is");
+	slots[(home + 1) % slot_count].owner = 1;
+	slots[(home + 1) % slot_count].used = newcomers;
+	slots[(home + WINDOW) % slot_count].owner = 0;
+	check_u64((home + WINDOW) % slot_count, find_slot(me),
+		  "a free one is, wherever");
+	check_u64((home + WINDOW) % slot_count, find_slot(me),
+		  "and is known again");
+}
+
 int main(void)
 {
 	test_last_in_first_out();
@@ -206,5 +232,6 @@ int main(void)
 	test_any_order(1, 40, 1, LIVE);
 	test_any_order(LARGE_UNITS, 3 * LARGE_UNITS, LARGE_UNITS, LIVE / 4);
 	test_freed();
+	test_busy_slots();
 	return check_done();
 }
