@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "stack.h"
+#include "sys.h"
 
 #include "poison.h"
 

@@ -33,7 +33,7 @@ void figures_init(const struct figures_callers *callers);
 
 /* What else is to be done now and then, by a thread whose call just ended; may
  * be called by several at a time.  Set once, at start; NULL: nothing. */
-extern void (*figures_now_and_then)(void);
+extern HIDDEN void (*figures_now_and_then)(void);
 
 /* What was measured of a call. */
 struct figures {
@@ -124,6 +124,30 @@ static HOT uint32_t figures_weigh(struct thread *t, const struct figures *f,
 	}
 }
 
+static HOT void figures_sum(struct record_stripe *stripe, uint32_t at,
+			    const struct gate_span *span, struct figures *f,
+			    uint64_t left)
+{
+	struct record_op *op = &stripe->op[span->op];
+
+	f->kernel = figures_difference(stripe, span->entered, left);
+	if (span->outcome == OUTCOME_GATED) {
+		f->wait =
+			figures_difference(stripe, span->asked, span->entered);
+		figures_value(&op->wait, f->wait);
+	} else if (UNLIKELY(span->outcome >= OUTCOME_BYPASSED)) {
+		figures_count(&op->bypassed[span->outcome - OUTCOME_BYPASSED],
+			      1);
+	}
+	if (UNLIKELY(span->wake != 0) && log_need_wake(at))
+		figures_value(&stripe->wake, span->wake);
+	figures_value(&op->kernel, f->kernel);
+	if (UNLIKELY(sys_failed(f->result)))
+		figures_count(&op->errors, 1);
+	else if (span->length != 0)
+		figures_count(&op->bytes, span->length);
+}
+
 /* Adds a call that returned at `left` (ticks). */
 static inline void figures_add(struct thread *t, const struct gate_span *span,
 			       long result, uint64_t left)
@@ -131,28 +155,12 @@ static inline void figures_add(struct thread *t, const struct gate_span *span,
 	struct figures f = {.result = result, .kind = EVENT_CALL};
 	uint32_t at = t->stripe;
 	struct record_stripe *stripe;
-	struct record_op *op;
 	unsigned events = RULE(events);
 
 	if (UNLIKELY(!log_need_op(&at, span->op)))
 		return;
 	stripe = log_stripe(at);
-	op = &stripe->op[span->op];
-	f.kernel = figures_difference(stripe, span->entered, left);
-	if (span->outcome == OUTCOME_GATED) {
-		f.wait = figures_difference(stripe, span->asked, span->entered);
-		figures_value(&op->wait, f.wait);
-	} else if (UNLIKELY(span->outcome >= OUTCOME_BYPASSED)) {
-		figures_count(&op->bypassed[span->outcome - OUTCOME_BYPASSED],
-			      1);
-	}
-	if (UNLIKELY(span->wake != 0) && log_need_wake(at))
-		figures_value(&stripe->wake, span->wake);
-	figures_value(&op->kernel, f.kernel);
-	if (UNLIKELY(sys_failed(result)))
-		figures_count(&op->errors, 1);
-	else if (span->length != 0)
-		figures_count(&op->bytes, span->length);
+	figures_sum(stripe, at, span, &f, left);
 	figures_between(t, stripe, span->asked);
 	t->left = left;
 	if (UNLIKELY(log_alive(left)))

@@ -25,6 +25,7 @@
 #include "stack.h"
 #include "sys.h"
 #include "text.h"
+#include "turn.h"
 #include "world.h"
 #include "wrap.h"
 
@@ -38,7 +39,7 @@ static struct patch_report patches;
 static const char *libc_path;     /* the loader's string */
 static const Elf64_Phdr *headers; /* the program's */
 static unsigned long header_count;
-static uint32_t correcting; /* a thread corrects what the log says of hooks */
+static struct turn correcting; /* what the log says of hooks */
 static bool followed;       /* by MMGATE_FOLLOW, _ONLY and _SKIP */
 
 static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
@@ -273,14 +274,14 @@ static bool under_valgrind(char **env)
 /* Others may patch code at any time, and the process may be killed. */
 static void correct_log(void)
 {
-	if (__atomic_exchange_n(&correcting, 1, __ATOMIC_ACQUIRE) != 0)
+	if (!turn_begin(&correcting))
 		return;
 	if (patch_recheck(&patches)) {
 		describe_hooks();
 		describe_coverage();
 		log_correct(hooks, coverage);
 	}
-	__atomic_store_n(&correcting, 0, __ATOMIC_RELEASE);
+	turn_end(&correcting);
 }
 
 static struct figures_callers install_hooks(const struct patch_process *process)
@@ -373,7 +374,11 @@ static void start_place(uint64_t page_size, bool quiet)
 static bool arrive_in_child(void)
 {
 	log_forget();
-	correcting = 0; /* whoever did stayed in the parent */
+	if (correcting.since != 0) { /* the parent's words may be half done */
+		describe_hooks();
+		describe_coverage();
+		turn_end(&correcting);
+	}
 	if (!followed || knobs.follow != FOLLOW_FORK)
 		return false;
 	if (knobs.log != NULL)

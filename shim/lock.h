@@ -85,8 +85,8 @@ extern _Atomic uint32_t *lock_slots;
 
 /* Sleeps while the word is `seen`, until woken or the limit has passed.  0:
  * look again, the wake-up may have been meant for the lock; -ETIMEDOUT: no
- * wake-up was taken.  A thread that comes back when a good part of its limit
- * is gone asks for reservations. */
+ * wake-up was taken.  A thread that sleeps when a good part of its limit is
+ * gone asks for reservations: for a number of releases, served or not. */
 int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait);
 
 /* The same on another word, in the order that its owner keeps. */

@@ -14,8 +14,8 @@
  * 1 -> 2  a waiter, before it sleeps
  * 1 -> 0  the holder
  * 2 -> 0  the holder; it then wakes one sleeper
- * 2 -> 3  the holder while a waiter starves; the same.  Nobody steals then, and
- *         the futex serves sleepers in their order.
+ * 2 -> 3  the holder, for some releases after a waiter starved; the same.
+ *         Nobody steals then, and the futex serves sleepers in their order.
  * 3 -> 0  the same thread, when nobody slept after all
  *
  * So while somebody sleeps either the word is 2 and its holder will wake one,

@@ -3,34 +3,15 @@
 
 #include <stddef.h>
 
-#include "clock.h"
 #include "rules.h"
+#include "turn.h"
 #include "ways.h"
 
 #include "poison.h"
 
 uint32_t request_seen;
 
-/* Who follows one: since when, ns; 0: nobody.  One that never ends was torn
- * away, and another takes over. */
-static uint64_t following;
-
-static bool begin(void)
-{
-	const uint64_t torn_away_ns = 5000000000;
-	uint64_t now = clock_monotonic();
-	uint64_t since = __atomic_load_n(&following, __ATOMIC_RELAXED);
-
-	if (since != 0 && now < since + torn_away_ns)
-		return false;
-	return __atomic_compare_exchange_n(&following, &since, now, false,
-					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-static void end(void)
-{
-	__atomic_store_n(&following, 0, __ATOMIC_RELEASE);
-}
+static struct turn following;
 
 /* False: it is not understood. */
 static bool change_settings(struct thread *t, char *text)
@@ -50,7 +31,7 @@ void request_follow(struct thread *t)
 	static char text[sizeof(((struct record_control *)NULL)->text)];
 	uint32_t serial;
 
-	if (!begin())
+	if (!turn_begin(&following))
 		return;
 	serial = log_request();
 	if (serial != __atomic_load_n(&request_seen, __ATOMIC_RELAXED)) {
@@ -59,11 +40,11 @@ void request_follow(struct thread *t)
 				   !change_settings(t, text));
 		__atomic_store_n(&request_seen, serial, __ATOMIC_RELAXED);
 	}
-	end();
+	turn_end(&following);
 }
 
 void request_begin_child(void)
 {
 	__atomic_store_n(&request_seen, 0, __ATOMIC_RELAXED);
-	end();
+	turn_end(&following);
 }

@@ -5,6 +5,8 @@
 #include "figures.h"
 #include "log.h"
 #include "rules.h"
+#include "span.h"
+#include "sys.h"
 
 #include "poison.h"
 

@@ -129,8 +129,10 @@ static inline bool is_export_taken(unsigned i)
 }
 
 /* Hands a call over, from here on.  False: this is one that comes back from
- * there.  Then it stands deeper in the stack; a thread that left the patch by a
- * jump does not, or it will not at the next call from the same place. */
+ * there.  Then it stands deeper in the stack; after a jump out of the patch the
+ * next call from a place as shallow clears that up, and those from deeper ones
+ * pass by the patch until then.  A handler's call on another stack that lies
+ * higher is taken for such a one: what it interrupted is handed over twice. */
 static COLD bool begin_handing(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);

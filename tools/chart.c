@@ -399,8 +399,8 @@ static void put_seconds(FILE *out, const struct time_axis *axis, double bottom)
 	double from = (axis->from - (double)axis->report->origin_ns) / 1e9;
 	double span = axis->span / 1e9, step = step_of(span, 8);
 	double first = ceil(from / step), at, x;
-	char text[32];
-	int i;
+	int digits = step < 1 ? (int)ceil(-log10(step)) : 0, i;
+	char text[64];
 
 	/* Counted: far from the origin a step may be too small to add. */
 	for (i = 0; i < 16; i++) {
@@ -409,7 +409,7 @@ static void put_seconds(FILE *out, const struct time_axis *axis, double bottom)
 			break;
 		x = time_x(axis, axis->from + (at - from) * 1e9);
 		put_line(out, x, bottom, x, bottom + 4);
-		snprintf(text, sizeof(text), "%.4g s", at);
+		snprintf(text, sizeof(text), "%.*f s", digits, at);
 		put_text(out, x, bottom + 18, "middle", text);
 	}
 }

@@ -16,7 +16,7 @@
 
 enum {
 	MAP_MOST = 64 << 20,  /* bytes that are read of a process's map */
-	KEPT_MOST = 16 << 20, /* of what is kept */
+	KEPT_MOST = 8 << 20,  /* of what is kept */
 	NAME_MOST = 500,
 };
 
@@ -82,15 +82,25 @@ struct line {
 	size_t length;
 };
 
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 32;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Some write 0x before it, and zeros. */
 static bool take_hex(const char **at, const char *end, uint64_t *value)
 {
-	const char *from = *at;
+	const char *from;
 	int digit;
 
+	if (end - *at > 2 && (*at)[0] == '0' && ((*at)[1] | 32) == 'x')
+		*at += 2;
+	from = *at;
 	for (*value = 0; *at < end; ++*at) {
-		digit = **at >= '0' && **at <= '9'   ? **at - '0'
-			: **at >= 'a' && **at <= 'f' ? **at - 'a' + 10
-						     : -1;
+		digit = digit_of(**at);
 		if (digit < 0)
 			break;
 		if (*value >> 60)
@@ -252,6 +262,13 @@ struct jit *jit_of_process(uint32_t pid, uint64_t since_unix_ns,
 
 /* --- what is kept: a line for each address --- */
 
+static bool fits(FILE *out, const struct named *named)
+{
+	const long most = KEPT_MOST - 32; /* beside the name */
+
+	return ftell(out) + (long)strlen(named->name) <= most;
+}
+
 int jit_write(const struct jit *jit, int directory, const char *log_name)
 {
 	char *name = xasprintf("%s" JIT_SUFFIX, log_name);
@@ -260,12 +277,14 @@ int jit_write(const struct jit *jit, int directory, const char *log_name)
 			0600);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	int error = out ? 0 : errno;
+	bool failed;
 	size_t i;
 
-	for (i = 0; out && i < jit->count && ftello(out) < KEPT_MOST / 2; i++)
+	for (i = 0; out && i < jit->count && fits(out, &jit->list[i]); i++)
 		fprintf(out, "%" PRIx64 " 1 %s\n", jit->list[i].address,
 			jit->list[i].name);
-	if (out && (ferror(out) | fclose(out)) != 0) {
+	failed = out && ferror(out) != 0;
+	if (out && (fclose(out) != 0 || failed)) {
 		error = errno ? errno : EIO;
 		unlinkat(directory, name, 0);
 	}

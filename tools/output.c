@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <getopt.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "die.h"
@@ -32,11 +33,14 @@ FILE *output_open(const char *path)
 
 void output_close(FILE *out, const char *path)
 {
+	bool failed;
+
 	if (!path) {
 		finish_stdout();
 		return;
 	}
-	if (ferror(out) | (fclose(out) != 0))
+	failed = ferror(out) != 0;
+	if (fclose(out) != 0 || failed)
 		die_errno(EXIT_FAILED, "-o %s: cannot write", path);
 }
 
