@@ -42,7 +42,7 @@ static uint64_t next_random(struct thread *t)
 }
 
 static HOT void describe(struct record_event *e, const struct thread *t,
-			 const struct gate_span *span, const struct figures *f,
+			 const struct span *span, const struct figures *f,
 			 uint32_t stack)
 {
 	e->time = span->asked;
@@ -67,7 +67,7 @@ static HOT void describe(struct record_event *e, const struct thread *t,
 	e->layer = (uint8_t)layer_of(e->caller);
 }
 
-static HOT void write_to_ring(struct thread *t, const struct gate_span *span,
+static HOT void write_to_ring(struct thread *t, const struct span *span,
 			      const struct figures *f, uint32_t stack)
 {
 	uint64_t number;
@@ -79,14 +79,13 @@ static HOT void write_to_ring(struct thread *t, const struct gate_span *span,
 	log_seal(e, number);
 }
 
-void figures_write(struct thread *t, const struct gate_span *span,
+void figures_write(struct thread *t, const struct span *span,
 		   const struct figures *f)
 {
 	write_to_ring(t, span, f, 0);
 }
 
-void figures_note(struct thread *t, const struct gate_span *span,
-		  struct figures f)
+void figures_note(struct thread *t, const struct span *span, struct figures f)
 {
 	f.weight = 1;
 	if (rules_events() != EVENTS_OFF)
@@ -117,8 +116,7 @@ void figures_look_around(void)
 }
 
 /* What the call means for whose stack is where, and for code that goes. */
-static void follow_mappings(const struct gate_span *span, long result,
-			    uint64_t now)
+static void follow_mappings(const struct span *span, long result, uint64_t now)
 {
 	if (span->op == OP_MMAP && !sys_failed(result))
 		stack_mapped((uint64_t)result, span->length, span->arg,
@@ -129,7 +127,7 @@ static void follow_mappings(const struct gate_span *span, long result,
 }
 
 /* With stacks: one may be copied, and the event has its number. */
-void figures_write_with_stack(struct thread *t, const struct gate_span *span,
+void figures_write_with_stack(struct thread *t, const struct span *span,
 			      struct figures *f)
 {
 	struct record_sample *s;

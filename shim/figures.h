@@ -45,18 +45,16 @@ struct figures {
 
 /* Writes an event of the gate's own, where there are events.  The fields of
  * span and figures that the kind has are filled in; the weight is one. */
-void figures_note(struct thread *t, const struct gate_span *span,
-		  struct figures f);
+void figures_note(struct thread *t, const struct span *span, struct figures f);
 
 /* --- the parts of figures_add(); what is rare is in figures.c --- */
 
 /* Ticks: how finely the time between calls is counted. */
 enum { FIGURES_STEP = 1 << 20 };
 
-COLD void figures_write(struct thread *t, const struct gate_span *span,
+COLD void figures_write(struct thread *t, const struct span *span,
 			const struct figures *f);
-COLD void figures_write_with_stack(struct thread *t,
-				   const struct gate_span *span,
+COLD void figures_write_with_stack(struct thread *t, const struct span *span,
 				   struct figures *f);
 uint32_t figures_weigh_every(struct thread *t);
 COLD void figures_look_around(void);
@@ -125,7 +123,7 @@ static HOT uint32_t figures_weigh(struct thread *t, const struct figures *f,
 }
 
 static HOT void figures_sum(struct record_stripe *stripe, uint32_t at,
-			    const struct gate_span *span, struct figures *f,
+			    const struct span *span, struct figures *f,
 			    uint64_t left)
 {
 	struct record_op *op = &stripe->op[span->op];
@@ -149,7 +147,7 @@ static HOT void figures_sum(struct record_stripe *stripe, uint32_t at,
 }
 
 /* Adds a call that returned at `left` (ticks). */
-static inline void figures_add(struct thread *t, const struct gate_span *span,
+static inline void figures_add(struct thread *t, const struct span *span,
 			       long result, uint64_t left)
 {
 	struct figures f = {.result = result, .kind = EVENT_CALL};

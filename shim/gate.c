@@ -172,7 +172,7 @@ static COLD bool close_again(struct world_gate *gate, uint64_t state)
 
 static COLD void note_opening(uint64_t wait)
 {
-	const struct gate_span span = {.asked = clock_ticks() - wait};
+	const struct span span = {.asked = clock_ticks() - wait};
 
 	if (!log_is_open())
 		return;
@@ -194,7 +194,7 @@ static void open_gate(uint32_t inside, uint64_t wait)
 	note_opening(wait);
 }
 
-static bool holds_long(const struct gate_span *s)
+static bool holds_long(const struct span *s)
 {
 	switch (s->op) {
 	case OP_MMAP:
@@ -242,7 +242,7 @@ static bool was_stopped(const struct lock_wait *wait)
 }
 
 /* Advice that the kernel follows under its shared lock, or one mapping's. */
-static bool is_shared(const struct gate_span *span)
+static bool is_shared(const struct span *span)
 {
 	if (span->op != OP_MADVISE)
 		return false;
@@ -279,7 +279,7 @@ static bool is_left_over(uint32_t inside)
 
 /* Why a call goes without the lock at once, or -1.  *state is brought up to
  * date. */
-static int reason_to_pass(struct thread *t, const struct gate_span *span,
+static int reason_to_pass(struct thread *t, const struct span *span,
 			  struct world_gate *gate, uint64_t *state)
 {
 	if (*state >> 8 != 0 && close_again(gate, *state))
@@ -293,14 +293,14 @@ static int reason_to_pass(struct thread *t, const struct gate_span *span,
 	return !RULE(long_gated) && holds_long(span) ? BYPASS_LONG : -1;
 }
 
-static void pass(struct gate_span *span, int reason)
+static void pass(struct span *span, int reason)
 {
 	span->outcome = (uint8_t)(OUTCOME_BYPASSED + reason);
 	span->entered = stamp();
 }
 
 /* Waits for the lock that the thread is marked to be inside of already. */
-static COLD void wait_for_lock(struct thread *t, struct gate_span *span)
+static COLD void wait_for_lock(struct thread *t, struct span *span)
 {
 	const struct lock_kind *kind = kind_of(span->inside);
 	struct lock *lock = lock_of(span->inside);
@@ -327,7 +327,7 @@ static COLD void wait_for_lock(struct thread *t, struct gate_span *span)
 
 /* Times: asked before a wait, entered after it; equal when there was none, as
  * one stamp after the lock is all that it takes. */
-static HOT void lock(struct thread *t, struct gate_span *span, enum lock_id id,
+static HOT void lock(struct thread *t, struct span *span, enum lock_id id,
 		     uint64_t generation)
 {
 	uint32_t inside = (uint32_t)id << 8 | (uint32_t)generation;
@@ -346,7 +346,7 @@ static HOT void lock(struct thread *t, struct gate_span *span, enum lock_id id,
 		wait_for_lock(t, span);
 }
 
-static COLD void lock_or_pass(struct thread *t, struct gate_span *span,
+static COLD void lock_or_pass(struct thread *t, struct span *span,
 			      enum lock_id id, uint64_t state)
 {
 	int reason = reason_to_pass(t, span, &world_page.gate[id], &state);
@@ -359,8 +359,7 @@ static COLD void lock_or_pass(struct thread *t, struct gate_span *span,
 	pass(span, reason);
 }
 
-static HOT void take_lock(struct thread *t, struct gate_span *span,
-			  enum lock_id id)
+static HOT void take_lock(struct thread *t, struct span *span, enum lock_id id)
 {
 	uint64_t state = state_of(&world_page.gate[id]);
 
@@ -372,7 +371,7 @@ static HOT void take_lock(struct thread *t, struct gate_span *span,
 		lock_or_pass(t, span, id, state);
 }
 
-static void give_back(struct thread *t, const struct gate_span *span)
+static void give_back(struct thread *t, const struct span *span)
 {
 	/* Given up meanwhile: its word is nobody's any more. */
 	if (!is_left_over(span->inside))
@@ -384,7 +383,7 @@ static void give_back(struct thread *t, const struct gate_span *span)
 
 /* --- both ends --- */
 
-void gate_enter(struct gate_span *span)
+void gate_enter(struct span *span)
 {
 	struct thread *t = &this_thread;
 	uint32_t self = world_self();
@@ -408,7 +407,7 @@ void gate_enter(struct gate_span *span)
 	span->entered = span->asked = stamp();
 }
 
-long gate_leave(struct gate_span *span, long result)
+long gate_leave(struct span *span, long result)
 {
 	struct thread *t = &this_thread;
 	uint64_t left;

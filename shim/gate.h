@@ -32,9 +32,9 @@ uint32_t gate_probe_end(void);
 
 /* Takes the lock, as the settings say, and stamps the start.  pre: the first
  * fields of the span are set; the gate's own need not be. */
-void gate_enter(struct gate_span *span);
+void gate_enter(struct span *span);
 
 /* Stamps the end, gives the lock back, then records.  Returns `result`. */
-long gate_leave(struct gate_span *span, long result);
+long gate_leave(struct span *span, long result);
 
 #endif

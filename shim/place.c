@@ -517,7 +517,7 @@ static struct slot *thread_slot(uint64_t me)
 
 /* --- calls --- */
 
-static bool is_placeable(const struct gate_span *s)
+static bool is_placeable(const struct span *s)
 {
 	const uint32_t needed = MAP_PRIVATE | MAP_ANONYMOUS;
 	const uint32_t allowed = needed | MAP_NORESERVE | MAP_POPULATE |
@@ -539,7 +539,7 @@ static uint32_t units_of(uint64_t bytes)
 	return (uint32_t)(whole_pages(bytes) >> UNIT_SHIFT);
 }
 
-void place_choose(struct gate_span *span)
+void place_choose(struct span *span)
 {
 	uint64_t me = thread_self();
 	enum zone zone = span->length < LARGE_BYTES ? ZONE_SMALL : ZONE_LARGE;
@@ -605,7 +605,7 @@ static void freed(uint64_t addr, uint64_t length)
 	}
 }
 
-static void learn_mmap(const struct gate_span *span, long result)
+static void learn_mmap(const struct span *span, long result)
 {
 	uint64_t at = atomic_load(&region) - span->hint;
 	struct range r = {0, units_of(span->length)};
@@ -624,7 +624,7 @@ static void learn_mmap(const struct gate_span *span, long result)
 		skip(arena, r);
 }
 
-static void learn_mremap(const struct gate_span *span, uint64_t result)
+static void learn_mremap(const struct span *span, uint64_t result)
 {
 	uint64_t length = (uint64_t)(uint32_t)span->fd << 32 | span->arg;
 	uint64_t left = whole_pages(length);
@@ -637,7 +637,7 @@ static void learn_mremap(const struct gate_span *span, uint64_t result)
 	}
 }
 
-void place_learn(const struct gate_span *span, long result)
+void place_learn(const struct span *span, long result)
 {
 	if (!world_active(world_self()))
 		return;

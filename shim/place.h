@@ -35,13 +35,13 @@ extern bool place_in_use;
 const char *place_init(uint64_t page_size);
 
 /* Sets the hint of an mmap. */
-void place_choose(struct gate_span *span);
+void place_choose(struct span *span);
 
 /* Learns from what became of an mmap, munmap or mremap. */
-void place_learn(const struct gate_span *span, long result);
+void place_learn(const struct span *span, long result);
 
 /* gate_enter(), and sets the address to ask the kernel for. */
-static inline void place_enter(struct gate_span *span)
+static inline void place_enter(struct span *span)
 {
 	span->hint = span->addr;
 	if (__builtin_expect(place_in_use, 0) && span->op == OP_MMAP)
@@ -50,7 +50,7 @@ static inline void place_enter(struct gate_span *span)
 }
 
 /* gate_leave(), for a span that place_enter() was called with. */
-static inline long place_leave(struct gate_span *span, long result)
+static inline long place_leave(struct span *span, long result)
 {
 	gate_leave(span, result);
 	if (__builtin_expect(place_in_use, 0) &&

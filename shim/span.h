@@ -10,7 +10,7 @@
 
 #include "ops.h"
 
-struct gate_span {
+struct span {
 	/* In, from the wrapper; as struct record_event has them. */
 	uint64_t addr;
 	uint64_t length;

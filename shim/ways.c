@@ -73,7 +73,7 @@ static void begin_noting(void)
 static COLD void write_event(struct thread *t, enum op op, uint8_t before,
 			     uint8_t now)
 {
-	const struct gate_span span = {
+	const struct span span = {
 		.asked = clock_ticks(), .op = op, .arg = now, .flags = before};
 
 	figures_note(t, &span, (struct figures){.kind = EVENT_LOCK});

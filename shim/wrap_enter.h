@@ -20,7 +20,7 @@
 /* A span for this call, entered.  Each field by its own store: an initialiser
  * would clear the gate's own too, by a slow string instruction. */
 #define ENTER(op_, addr_, length_, arg_, flags_, fd_, offset_)                 \
-	struct gate_span span;                                                 \
+	struct span span;                                                      \
 	span.op = (op_);                                                       \
 	span.caller = __builtin_return_address(0);                             \
 	span.addr = (uintptr_t)(addr_);                                        \

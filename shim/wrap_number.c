@@ -55,10 +55,10 @@ static long brk_outcome(uint64_t wanted, long end)
 
 long wrap_call(long number, const uint64_t a[6], const void *caller)
 {
-	struct gate_span span = {.op = wrap_op(number),
-				 .caller = wrap_caller(caller),
-				 .addr = a[0],
-				 .length = number == __NR_brk ? 0 : a[1]};
+	struct span span = {.op = wrap_op(number),
+			    .caller = wrap_caller(caller),
+			    .addr = a[0],
+			    .length = number == __NR_brk ? 0 : a[1]};
 	long result;
 
 	switch (span.op) {

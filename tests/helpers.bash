@@ -51,23 +51,27 @@ ONE_LOCK=${ONE_LOCK%% *}
 ONE_LOCK=${ONE_LOCK:-mutex}
 export ONE_LOCK
 
-# lock_in_turn: one of them, the next in each test of a file, where each test
-# with each lock would take long.
+# lock_in_turn: one of them, another in each test, where each test with each
+# lock would take long.  The same whenever that test is run.
 lock_in_turn() {
-	local all
+	local all of
 
 	mapfile -t all < <(locks)
-	echo "${all[BATS_TEST_NUMBER % ${#all[@]}]}"
+	of=$(cksum <<<"$BATS_TEST_NAME")
+	echo "${all[${of%% *} % ${#all[@]}]}"
 }
 
-# Those that are locks: auto may find that none is best.
-gating_locks() {
-	lock_values LOCK | grep -vx none
-}
-
-# always_gates LOCK: every call takes it.
+# always_gates LOCK: every call takes it.  auto may find that none is best.
 always_gates() {
-	gating_locks | grep -qx "$1"
+	lock_values LOCK | grep -vx none | grep -qx "$1"
+}
+
+# Those of `locks`; all there are where it has none of them.
+gating_locks() {
+	local of
+
+	of=$(lock_values LOCK | grep -vx none)
+	locks | grep -xF "$of" || echo "$of"
 }
 
 # Those that let one thread in at a time.

@@ -15,8 +15,8 @@
 #include "utf8.h"
 
 enum {
-	MAP_MOST = 64 << 20,  /* bytes that are read of a process's map */
-	KEPT_MOST = 8 << 20,  /* of what is kept */
+	MAP_MOST = 64 << 20, /* bytes that are read of a process's map */
+	KEPT_MOST = 8 << 20, /* of what is kept */
 	NAME_MOST = 500,
 };
 

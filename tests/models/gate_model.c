@@ -68,12 +68,12 @@ static int8_t weight(bool shares)
 	return id == LOCK_rw && shares ? 1 : ALL;
 }
 
-static int8_t *holders(const struct gate_span *span)
+static int8_t *holders(const struct span *span)
 {
 	return &ghost.holders[generation_of(span->inside) % 8];
 }
 
-static void check_alone(const struct gate_span *span)
+static void check_alone(const struct span *span)
 {
 	if (model_forked())
 		return;
@@ -87,10 +87,10 @@ static void body(int thread)
 	while (ghost.calls[thread] < calls) {
 		/* One in three may not share. */
 		bool shares = (thread + ghost.calls[thread]) % 3 != 0;
-		struct gate_span span = {.op = OP_MADVISE,
-					 .length = 4096,
-					 .arg = shares ? MADV_DONTNEED
-						       : MADV_NORMAL};
+		struct span span = {.op = OP_MADVISE,
+				    .length = 4096,
+				    .arg = shares ? MADV_DONTNEED
+						  : MADV_NORMAL};
 
 		ghost.calls[thread]++;
 		gate_enter(&span);

@@ -232,6 +232,7 @@ static void map_for_perf(const void *at, size_t size, const char *name)
 	FILE *map;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	unlink(path); /* of another process that had this number */
 	map = fopen(path, "wx");
 	if (map == NULL)
 		fail(path);

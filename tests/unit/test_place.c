@@ -13,12 +13,12 @@
 /* What place.c calls and these tests do not need. */
 struct world_page world_page;
 
-void gate_enter(struct gate_span *span)
+void gate_enter(struct span *span)
 {
 	(void)span;
 }
 
-long gate_leave(struct gate_span *span, long result)
+long gate_leave(struct span *span, long result)
 {
 	(void)span;
 	return result;
