@@ -40,7 +40,7 @@ static const char *libc_path;     /* the loader's string */
 static const Elf64_Phdr *headers; /* the program's */
 static unsigned long header_count;
 static struct turn correcting; /* what the log says of hooks */
-static bool followed;       /* by MMGATE_FOLLOW, _ONLY and _SKIP */
+static bool followed;          /* by MMGATE_FOLLOW, _ONLY and _SKIP */
 
 static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
 {
