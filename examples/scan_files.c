@@ -135,13 +135,14 @@ static void make_files(void)
 	remove_at_end();
 	for (unsigned int file = 0; file < FILES; file++) {
 		char name[12];
-		int fd = openat(directory_fd, name_of(file, name),
-				O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		int fd;
 
+		made++; /* first: a signal may end us as soon as it is there */
+		fd = openat(directory_fd, name_of(file, name),
+			    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0)
 			common_fail("cannot make a file in '%s': %s", directory,
 				    strerror(errno));
-		made++;
 		write_file(fd, file);
 		close(fd);
 	}

@@ -98,8 +98,9 @@ static struct {
 } watched[WRAP_ENTRIES];
 
 /* Where the thread's stack was when it handed a call to a patch of an exported
- * name, which may hand it on to libc's function; 0: it is not on such a way. */
-static __thread uintptr_t handing;
+ * name, which may hand it on to libc's function, in half of a word: static TLS
+ * is scarce.  0: it is not on such a way. */
+static __thread uint32_t handing;
 
 /* Not wrap_entries, which only builds that patch have. */
 static const struct {
@@ -135,9 +136,10 @@ static inline bool is_export_taken(unsigned i)
  * higher is taken for such a one: what it interrupted is handed over twice. */
 static COLD bool begin_handing(void)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+	uint32_t here = (uint32_t)(frame >> 4) | 1;
 
-	if (here < handing)
+	if (handing != 0 && (int32_t)(here - handing) < 0)
 		return false;
 	handing = here;
 	return true;
