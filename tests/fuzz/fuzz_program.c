@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program or a script that may hold anything, as run and doctor judge it. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "stage.h"
 
 static char *path;
+static bool looked; /* the file was found and opened, whatever came of it */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -26,8 +28,10 @@ static int judge(int argc, char **argv)
 	size_t i;
 
 	(void)argc;
-	preflight_check(&p, argv[1], NULL);
-	preflight_arguments(&p, argv + 1, NULL);
+	(void)argv;
+	preflight_check(&p, path, NULL);
+	preflight_arguments(&p, (char *[]){path, NULL}, NULL);
+	looked = p.path != NULL;
 	stage_check((p.status != EXIT_DONE) == (p.reason[0] != '\0'),
 		    "a refusal has its reason");
 	if (p.status != EXIT_DONE)
@@ -46,7 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	stage_check(fd != -1 && write(fd, data, size) == (ssize_t)size,
 		    "the program is written");
 	close(fd);
-	end = stage_run(judge, "judge DIR/program", STAGE_TEXT);
+	looked = false;
+	end = stage_run(judge, "judge", STAGE_TEXT);
 	stage_check(!end.died, "it does not stop the command");
+	stage_check(looked, "the program is looked at");
 	return 0;
 }
