@@ -118,7 +118,7 @@ value() {
 	local most
 	most=$(cat /proc/sys/vm/max_map_count)
 	[ "$most" -le 300000 ] || skip "too many are allowed here: $most"
-	run -0 placed "$SUBJECTS/place_limits" areas 4
+	run -0 placed "$SUBJECTS/place_limits" areas 4 warm
 	holds "$(value mapped)" -ge $((most - 200)) 'of vm.max_map_count'
 	equal "$(value error)" 'Cannot allocate memory'
 	equal "$(value again)" yes

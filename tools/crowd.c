@@ -607,6 +607,8 @@ double crowd_sleeps_ns(const struct crowd *c, double *count)
 	unsigned i;
 
 	*count = 0;
+	if (c->maps.count < ENOUGH)
+		return 0;
 	for (i = rows_bucket(fmax(8 * least, SLEEP_NS)); i < ROWS_BUCKETS;
 	     i++) {
 		*count += c->maps.bucket[i];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place_limits areas THREADS: threads map pages side by side that differ, so
- * that each is an area of its own, until the kernel allows no more; prints the
- * number, unmaps them, and says whether a mapping is to be had again.
+ * place_limits areas THREADS [warm]: threads map pages side by side that
+ * differ, so that each is an area of its own, until the kernel allows no more;
+ * prints the number, unmaps them, and says whether a mapping is to be had
+ * again.
  *
  * place_limits bytes THREADS MIB [data] [warm]: limits its address space, or
  * its data, to what it has and MIB more, then threads in turn map blocks of 1
@@ -28,9 +29,11 @@ static int warm;
 static pthread_barrier_t ready;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
+static __thread int own; /* pages of this thread */
+
 static void map_one(void)
 {
-	int prot = block_size == PAGE && count % 2 ? PROT_NONE
+	int prot = block_size == PAGE && own++ % 2 ? PROT_NONE
 						   : PROT_READ | PROT_WRITE;
 	char *at = mmap(NULL, block_size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			0);
