@@ -126,19 +126,30 @@ static void follow_mappings(const struct span *span, long result, uint64_t now)
 		stack_unmapped(span->addr, span->length, now);
 }
 
+/* Returns what the event has as `stack`. */
+static uint32_t copy_stack(struct record_sample *s, const struct thread *t,
+			   const struct span *span, const struct figures *f)
+{
+	if (s == NULL)
+		return 0;
+	describe(&s->event, t, span, f, 0);
+	return stack_copy(s, span + 1, span->caller);
+}
+
 /* With stacks: one may be copied, and the event has its number. */
 void figures_write_with_stack(struct thread *t, const struct span *span,
 			      struct figures *f)
 {
-	struct record_sample *s;
-	uint32_t stack = 0;
+	const uint64_t cost = f->wait + f->kernel;
+	uint32_t stack, worst;
 
 	follow_mappings(span, f->result, t->left);
-	s = stack_pick(f->wait + f->kernel, t->left, &t->random, &f->weight);
-	if (s != NULL) {
-		describe(&s->event, t, span, f, 0);
-		stack = stack_copy(s, span + 1, span->caller);
-	}
+	stack = copy_stack(stack_pick(cost, t->left, &t->random, &f->weight), t,
+			   span, f);
+	f->weight = 1;
+	worst = copy_stack(stack_pick_worst(cost, t->left), t, span, f);
+	if (stack == 0)
+		stack = worst;
 	f->weight = figures_weigh(t, f, rules_events());
 	if (f->weight != 0)
 		write_to_ring(t, span, f, stack);

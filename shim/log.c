@@ -198,12 +198,21 @@ static uint64_t module_bytes(const struct knobs *knobs, uint64_t bytes)
 
 static uint32_t pool_slots(uint64_t bytes, uint64_t each)
 {
-	enum { FEWEST = 8, MOST = 4096 };
+	enum { FEWEST = 8 };
 	uint32_t slots = power_of_two_below(bytes / each);
 
-	if (slots > MOST)
-		return MOST;
+	if (slots > LOG_MOST_SLOTS)
+		return LOG_MOST_SLOTS;
 	return slots < FEWEST ? 0 : slots;
+}
+
+/* A small part, as long as there is enough for the others. */
+static uint32_t worst_slots(uint64_t bytes, uint64_t each)
+{
+	enum { PART = 8 };
+	uint64_t slots = bytes / each / PART;
+
+	return slots < LOG_MOST_WORST ? (uint32_t)slots : LOG_MOST_WORST;
 }
 
 /* The pools in the `left` bytes from samples_at on; returns where they end. */
@@ -218,13 +227,16 @@ static uint64_t lay_out_pools(struct record_stacks *s,
 	if (left < SYS_PAGE_MAX)
 		return s->samples_at;
 	left -= SYS_PAGE_MAX; /* what may lie between samples and copies */
+	if (knobs->stacks_slow)
+		slow->worst = worst_slots(left, each);
+	left -= slow->worst * each;
 	if (knobs->stacks_every != 0)
 		every->slots = pool_slots(
 			knobs->stacks_slow ? left / 5 * 4 : left, each);
 	if (knobs->stacks_slow)
 		slow->slots = pool_slots(left - every->slots * each, each);
 	slow->first = every->slots;
-	count = every->slots + slow->slots;
+	count = record_samples(s);
 	s->copies_at = s->samples_at + count * sizeof(struct record_sample);
 	s->copies_at = (s->copies_at + SYS_PAGE_MAX - 1) &
 		       ~(uint64_t)(SYS_PAGE_MAX - 1);
@@ -598,10 +610,7 @@ static void explain_missing(const struct knobs *knobs)
 
 	if (knobs->events != EVENTS_OFF && h->ring_slots == 0)
 		explain_no_room("single events");
-	if (knobs_has_stacks(knobs) &&
-	    h->stacks.pool[POOL_EVERY].slots +
-			    h->stacks.pool[POOL_SLOW].slots ==
-		    0)
+	if (knobs_has_stacks(knobs) && record_samples(&h->stacks) == 0)
 		explain_no_room("stacks");
 }
 

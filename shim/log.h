@@ -55,6 +55,9 @@ void log_opened(void);
  * makes calls that nothing catches. */
 void log_mapped(const struct sys_file *file);
 
+/* Room for samples, at most: in a pool, and for the worst. */
+enum { LOG_MOST_SLOTS = 4096, LOG_MOST_WORST = 64 };
+
 /* Where modules and stacks are in the log, all 0 where there are none; as it
  * was laid out, whatever others do to the file. */
 const struct record_stacks *log_layout(void);

@@ -289,7 +289,11 @@ struct record_pool {
 	uint64_t lost;  /* of them, that found no room */
 	uint32_t slots; /* a power of two; 0: none */
 	uint32_t first; /* place of its first sample among all */
-	uint64_t spare;
+	/* POOL_SLOW: places behind its slots for the calls that took longest,
+	 * whatever else was picked.  Their `number` is the place's own, from 0;
+	 * they stand for nothing more than themselves. */
+	uint32_t worst;
+	uint32_t spare;
 };
 
 /* All 0 where MMGATE_STACKS and MMGATE_EVENTS are off. */
@@ -304,6 +308,13 @@ struct record_stacks {
 	uint64_t chains_at, chain_bytes; /* 0: `run` has not unwound them */
 	struct record_pool pool[POOL_COUNT];
 };
+
+/* Samples that there is room for. */
+static inline uint64_t record_samples(const struct record_stacks *stacks)
+{
+	return (uint64_t)stacks->pool[POOL_EVERY].slots +
+	       stacks->pool[POOL_SLOW].slots + stacks->pool[POOL_SLOW].worst;
+}
 
 /* Of the first `head` picks every 2^n-th is kept. */
 static inline unsigned record_pool_thin(uint64_t head, uint32_t slots)

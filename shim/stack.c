@@ -13,7 +13,7 @@
 
 enum {
 	PAGE = 4096, /* no page is smaller */
-	MOST_SLOTS = 4096,
+	MOST_PLACES = POOL_COUNT * LOG_MOST_SLOTS + LOG_MOST_WORST,
 	SAMPLES_A_PAGE = PAGE / sizeof(struct record_sample),
 	WINDOWS = 8,     /* a second */
 	A_WINDOW = 62,   /* copies in one, beyond which picks get rarer */
@@ -36,9 +36,9 @@ static __thread struct thread this_thread;
 
 _Static_assert(sizeof(struct thread) <= 8, "static TLS is scarce");
 
-/* A slot's state: pages of its copy that have memory, and whether a thread is
+/* A place's state: pages of its copy that have memory, and whether a thread is
  * at it. */
-enum { SLOT_BUSY = 0x80 };
+enum { PLACE_BUSY = 0x80 };
 
 struct pool {
 	uint32_t slots, first;
@@ -46,7 +46,13 @@ struct pool {
 	/* Every spread-th candidate only is picked; a power of two. */
 	uint32_t spread;
 	uint32_t in_window;
-	uint8_t state[MOST_SLOTS];
+};
+
+/* The calls that took longest. */
+struct worst {
+	uint32_t slots, first;
+	uint64_t floor; /* no call that took less is one; ticks */
+	uint64_t cost[LOG_MOST_WORST];
 };
 
 static struct {
@@ -57,11 +63,14 @@ static struct {
 	uint64_t size;
 	uintptr_t main_low, main_top;
 	char *samples, *copies; /* NULL: the log has none */
+	uint32_t places;        /* for samples */
 	uint64_t copy_bytes;
 	struct pool pools[POOL_COUNT];
+	struct worst worst;
+	uint8_t state[MOST_PLACES];
 	uint64_t window, second; /* ticks: when they began */
 	uint32_t in_second;
-	uint8_t sample_pages[POOL_COUNT * MOST_SLOTS / SAMPLES_A_PAGE];
+	uint8_t sample_pages[MOST_PLACES / SAMPLES_A_PAGE];
 } self;
 
 static uint32_t load(const uint32_t *p)
@@ -127,9 +136,10 @@ static void forget_pools(void)
 	for (int i = 0; i < POOL_COUNT; i++) {
 		self.pools[i].head = 0;
 		self.pools[i].in_window = 0;
-		for (uint32_t k = 0; k < self.pools[i].slots; k++)
-			self.pools[i].state[k] = 0;
 	}
+	self.worst = (struct worst){0};
+	for (uint32_t i = 0; i < self.places; i++)
+		self.state[i] = 0;
 	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
 		self.sample_pages[i] = 0;
 }
@@ -145,6 +155,10 @@ void stack_begin(void)
 		self.pools[i].first = layout->pool[i].first;
 		self.pools[i].spread = 1;
 	}
+	self.worst.first =
+		layout->pool[POOL_SLOW].first + layout->pool[POOL_SLOW].slots;
+	self.worst.slots = layout->pool[POOL_SLOW].worst;
+	self.places = (uint32_t)record_samples(layout);
 	self.samples = log_at(layout->samples_at);
 	self.copies = log_at(layout->copies_at);
 	self.copy_bytes = layout->copy_bytes;
@@ -355,26 +369,32 @@ static void draw_in(uint64_t now)
 	begin_window(now);
 }
 
-/* Counts a copy of the pool.  False: one more would be too many.  Threads may
- * do so at the same time; what that miscounts does not matter. */
-static bool keep_rate(struct pool *pool, uint64_t now)
+/* Counts a copy.  False: one more would be too many.  Threads may do so at the
+ * same time; what that miscounts does not matter. */
+static bool keep_second(uint64_t now)
 {
-	uint64_t second = load64(&self.second_ticks);
-
-	if (now - load64(&self.second) >= second) {
+	if (now - load64(&self.second) >= load64(&self.second_ticks)) {
 		store64(&self.second, now);
 		store(&self.in_second, 0);
 	}
-	if (now - load64(&self.window) >= second / WINDOWS)
+	if (load(&self.in_second) >= A_SECOND)
+		return false;
+	store(&self.in_second, load(&self.in_second) + 1);
+	return true;
+}
+
+/* The same of a pool, and sees to its rate. */
+static bool keep_rate(struct pool *pool, uint64_t now)
+{
+	if (now - load64(&self.window) >= load64(&self.second_ticks) / WINDOWS)
 		draw_in(now);
 	else if (load(&self.pools[POOL_EVERY].in_window) +
 			 load(&self.pools[POOL_SLOW].in_window) >=
 		 A_WINDOW)
 		spread_out(now);
-	if (load(&self.in_second) >= A_SECOND)
+	if (!keep_second(now))
 		return false;
 	store(&pool->in_window, load(&pool->in_window) + 1);
-	store(&self.in_second, load(&self.in_second) + 1);
 	return true;
 }
 
@@ -399,28 +419,45 @@ static bool fill_sample(uint32_t place)
 	return true;
 }
 
-/* Makes the slot this thread's.  False: another is at it still, since half of
- * the pool was filled. */
-static bool claim(struct pool *pool, uint32_t slot)
+static bool is_busy(uint32_t place)
 {
-	return (__atomic_fetch_or(&pool->state[slot], SLOT_BUSY,
-				  __ATOMIC_ACQUIRE) &
-		SLOT_BUSY) == 0;
+	return __atomic_load_n(&self.state[place], __ATOMIC_RELAXED) &
+	       PLACE_BUSY;
 }
 
-static void release(struct pool *pool, uint32_t slot)
+/* Makes the place this thread's.  False: another is at it still; of a pool's,
+ * since half of that was filled. */
+static bool claim(uint32_t place)
 {
-	__atomic_fetch_and(&pool->state[slot], (uint8_t)~SLOT_BUSY,
+	return (__atomic_fetch_or(&self.state[place], PLACE_BUSY,
+				  __ATOMIC_ACQUIRE) &
+		PLACE_BUSY) == 0;
+}
+
+static void release(uint32_t place)
+{
+	__atomic_fetch_and(&self.state[place], (uint8_t)~PLACE_BUSY,
 			   __ATOMIC_RELEASE);
+}
+
+/* The sample there, which is nobody's until its seal. */
+static struct record_sample *begin_sample(uint32_t place, uint64_t number)
+{
+	struct record_sample *sample =
+		(struct record_sample *)self.samples + place;
+
+	store(&sample->event.seq, 0);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	sample->number = number;
+	return sample;
 }
 
 /* Takes a number in the pool.  NULL: it is not kept, or there is no room. */
 static struct record_sample *take(int kind, uint64_t now)
 {
 	struct pool *pool = &self.pools[kind];
-	struct record_sample *sample;
 	uint64_t number;
-	uint32_t slot;
+	uint32_t place;
 
 	if (pool->slots == 0) {
 		lose(kind);
@@ -431,18 +468,12 @@ static struct record_sample *take(int kind, uint64_t now)
 	if (number &
 	    ((UINT64_C(1) << record_pool_thin(number + 1, pool->slots)) - 1))
 		return NULL;
-	slot = record_pool_slot(number, pool->slots);
-	if (!keep_rate(pool, now) || !claim(pool, slot) ||
-	    !fill_sample(pool->first + slot)) {
+	place = pool->first + record_pool_slot(number, pool->slots);
+	if (!keep_rate(pool, now) || !claim(place) || !fill_sample(place)) {
 		lose(kind);
 		return NULL;
 	}
-	sample = (struct record_sample *)self.samples + pool->first + slot;
-	/* From here to its seal it is nobody's. */
-	store(&sample->event.seq, 0);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	sample->number = number;
-	return sample;
+	return begin_sample(place, number);
 }
 
 struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint64_t *random,
@@ -459,6 +490,73 @@ struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint64_t *random,
 	else if (every != 0)
 		*weight = every_weight(t, every, random);
 	return *weight != 0 ? take(slow ? POOL_SLOW : POOL_EVERY, now) : NULL;
+}
+
+/* Of those that no thread is at, the one that took least; -1: none. */
+static int least_of_worst(void)
+{
+	int least = -1;
+
+	for (uint32_t i = 0; i < self.worst.slots; i++)
+		if (!is_busy(self.worst.first + i) &&
+		    (least < 0 || load64(&self.worst.cost[i]) <
+					  load64(&self.worst.cost[least])))
+			least = (int)i;
+	return least;
+}
+
+/* Costs only grow, so what others write meanwhile makes it too low at worst. */
+static void raise_floor(void)
+{
+	uint64_t floor = UINT64_MAX;
+
+	for (uint32_t i = 0; i < self.worst.slots; i++)
+		if (load64(&self.worst.cost[i]) < floor)
+			floor = load64(&self.worst.cost[i]);
+	store64(&self.worst.floor, floor);
+}
+
+/* The slot of one that took less than this, made this thread's; -1: none.
+ * Many may come at once, when what they all waited for is over. */
+static int displace(uint64_t cost)
+{
+	for (uint32_t tries = 0; tries < self.worst.slots; tries++) {
+		int slot = least_of_worst();
+		uint32_t place = self.worst.first + (uint32_t)slot;
+
+		if (slot < 0 || load64(&self.worst.cost[slot]) >= cost)
+			break;
+		if (!claim(place))
+			continue;
+		if (load64(&self.worst.cost[slot]) < cost) {
+			store64(&self.worst.cost[slot], cost);
+			raise_floor();
+			return slot;
+		}
+		release(place);
+	}
+	return -1;
+}
+
+struct record_sample *stack_pick_worst(uint64_t cost, uint64_t now)
+{
+	uint32_t place;
+	int slot;
+
+	if (cost <= load64(&self.worst.floor) ||
+	    !__atomic_load_n(&self.slow, __ATOMIC_ACQUIRE) ||
+	    cost < load64(&self.slow_ticks) || !keep_second(now))
+		return NULL;
+	slot = displace(cost);
+	if (slot < 0)
+		return NULL;
+	place = self.worst.first + (uint32_t)slot;
+	if (!fill_sample(place)) {
+		release(place);
+		lose(POOL_SLOW);
+		return NULL;
+	}
+	return begin_sample(place, (uint64_t)slot);
 }
 
 /* --- the copy --- */
@@ -562,19 +660,18 @@ static void measure(struct record_sample *sample, const void *behind,
 	sample->bytes = (uint32_t)(end - sample->from) & ~7u;
 }
 
-/* Memory for the copy: pages that no earlier one in this slot had. */
-static bool fill_copy(struct pool *pool, uint32_t slot, uint64_t bytes)
+/* Memory for the copy: pages that no earlier one in this place had. */
+static bool fill_copy(uint32_t place, uint64_t bytes)
 {
-	uint64_t at = log_layout()->copies_at +
-		      (pool->first + slot) * self.copy_bytes;
-	uint64_t filled = pool->state[slot] & ~SLOT_BUSY;
+	uint64_t at = log_layout()->copies_at + place * self.copy_bytes;
+	uint64_t filled = self.state[place] & ~PLACE_BUSY;
 	uint64_t wanted = pages(bytes);
 
 	if (wanted <= filled)
 		return true;
 	if (!log_fill(at + filled * PAGE, (wanted - filled) * PAGE))
 		return false;
-	__atomic_store_n(&pool->state[slot], (uint8_t)(SLOT_BUSY | wanted),
+	__atomic_store_n(&self.state[place], (uint8_t)(PLACE_BUSY | wanted),
 			 __ATOMIC_RELAXED);
 	return true;
 }
@@ -591,10 +688,8 @@ static void seal(struct record_sample *sample)
 static bool is_ours(const struct record_sample *sample)
 {
 	uint64_t from = (uintptr_t)self.samples;
-	uint64_t slots = (uint64_t)self.pools[POOL_EVERY].slots +
-			 self.pools[POOL_SLOW].slots;
 
-	return (uintptr_t)sample - from < slots * sizeof(*sample);
+	return (uintptr_t)sample - from < self.places * sizeof(*sample);
 }
 
 uint32_t stack_copy(struct record_sample *sample, const void *behind,
@@ -602,9 +697,6 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 {
 	uint32_t place =
 		(uint32_t)(sample - (struct record_sample *)self.samples);
-	int kind =
-		place < self.pools[POOL_EVERY].slots ? POOL_EVERY : POOL_SLOW;
-	struct pool *pool = &self.pools[kind];
 	bool filled;
 
 	if (!is_ours(sample))
@@ -612,7 +704,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 	capture(sample->registers);
 	sample->from = sample->registers[STACK_POINTER];
 	measure(sample, behind, caller);
-	filled = fill_copy(pool, place - pool->first, sample->bytes);
+	filled = fill_copy(place, sample->bytes);
 	if (!is_ours(sample))
 		return 0;
 	if (filled) {
@@ -620,9 +712,10 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 			   (const uint64_t *)sample->from, sample->bytes / 8);
 		seal(sample);
 	} else {
-		lose(kind);
+		lose(place < self.pools[POOL_EVERY].slots ? POOL_EVERY
+							  : POOL_SLOW);
 	}
 	if (is_ours(sample))
-		release(pool, place - pool->first);
+		release(place);
 	return filled ? 1 + place : 0;
 }

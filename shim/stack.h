@@ -52,6 +52,10 @@ void stack_unmapped(uint64_t start, uint64_t length, uint64_t now);
 struct record_sample *stack_pick(uint64_t cost, uint64_t now, uint64_t *random,
 				 uint32_t *weight);
 
+/* The same for those that took longest of all so far, whatever is picked
+ * beside: the weight of its event is 1. */
+struct record_sample *stack_pick_worst(uint64_t cost, uint64_t now);
+
 /* Copies the calling thread's stack.  behind: the end of something in the
  * wrapper's frame; caller: where the wrapper returns to.  Returns the event's
  * `stack`. */

@@ -92,6 +92,22 @@ print(len(d["worst"]) == sum(o["count"] for p in d["processes"]
 	for o in p["calls"].values()))' <<<"$output")" True
 }
 
+@test "the worst calls keep their stacks, however many slow ones there were" {
+	# Twelve thousand slow calls, and room for some hundreds of stacks.
+	mmgate run --quiet --stacks slow:1ns --log-size 16M -o "$LOGS" -- \
+		"$SUBJECTS/mapper" -t 4 -n 1000
+	run -0 mmgate report --worst 10 --format json "$LOGS"
+	run -0 "$PYTHON" -c 'import json, sys
+d = json.load(sys.stdin)
+p = d["processes"][0]
+calls = sum(c["count"] for c in p["calls"].values())
+assert calls > 10000, calls
+assert all(len(w["stack"]) > 1 for w in d["worst"]), d["worst"]
+# They stand for themselves, and the others for the rest.
+seen = sum(s["count"] for s in p["sites"])
+assert 0.8 < seen / calls < 1.25, seen / calls' <<<"$output"
+}
+
 @test "numbers of worst calls that cannot be are refused" {
 	gate none "$SUBJECTS/mapper" >/dev/null
 	for number in 0 -1 x 1001 ''; do

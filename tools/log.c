@@ -106,17 +106,18 @@ static bool check_pools(const struct record_stacks *s)
 	for (int i = 0; i < POOL_COUNT; i++)
 		if (s->pool[i].slots > LOG_MOST_SAMPLES ||
 		    s->pool[i].slots & (s->pool[i].slots - 1) ||
-		    s->pool[i].slots == 1)
+		    s->pool[i].slots == 1 ||
+		    s->pool[i].worst > LOG_MOST_SAMPLES)
 			return false;
-	return every->first == 0 && slow->first == every->slots;
+	return every->first == 0 && every->worst == 0 &&
+	       slow->first == every->slots;
 }
 
 static bool check_stacks(const struct record_header *h)
 {
 	const uint64_t behind = RECORD_HEADER_BYTES;
 	const struct record_stacks *s = &h->stacks;
-	uint64_t count =
-		(uint64_t)s->pool[POOL_EVERY].slots + s->pool[POOL_SLOW].slots;
+	uint64_t count = record_samples(s);
 	uint64_t modules = (uint64_t)s->module_slots * RECORD_MODULE_BYTES;
 	uint64_t samples = count * sizeof(struct record_sample);
 
@@ -604,8 +605,7 @@ bool log_has_rings(const struct log *log)
 
 uint32_t log_samples(const struct log *log)
 {
-	return log->stacks.pool[POOL_EVERY].slots +
-	       log->stacks.pool[POOL_SLOW].slots;
+	return (uint32_t)record_samples(&log->stacks);
 }
 
 bool log_is(const struct log *log, dev_t device, ino_t inode)

@@ -162,7 +162,7 @@ struct reader {
 	struct samples_count *count;
 	void (*each)(void *context, const struct samples_call *call);
 	void *context;
-	struct record_sample *pool;
+	struct record_sample *samples;
 	const struct record_sample **order;
 	unsigned char *copy;
 	char *chains; /* chain_bytes of them */
@@ -170,16 +170,33 @@ struct reader {
 	int error;
 };
 
-static bool is_whole(const struct record_sample *s, uint32_t slot,
-		     const struct record_pool *pool, unsigned thin)
-{
-	const struct record_event *e = &s->event;
+/* Places side by side that are filled by one rule. */
+struct part {
+	const struct record_pool *pool;
+	uint32_t first, slots;
+	unsigned thin;
+	bool slow;
+	bool worst; /* the longest ones, not the pool's own */
+};
 
-	return merge_is_whole(e, s->number) && s->number < pool->head &&
-	       (s->number & ((UINT64_C(1) << thin) - 1)) == 0 &&
-	       record_pool_thin(s->number + 1, pool->slots) <= thin &&
-	       record_pool_slot(s->number, pool->slots) == slot &&
-	       e->kind == EVENT_CALL;
+static bool is_of_pool(const struct record_sample *s, uint32_t slot,
+		       const struct part *part)
+{
+	const struct record_pool *pool = part->pool;
+
+	return s->number < pool->head &&
+	       (s->number & ((UINT64_C(1) << part->thin) - 1)) == 0 &&
+	       record_pool_thin(s->number + 1, pool->slots) <= part->thin &&
+	       record_pool_slot(s->number, pool->slots) == slot;
+}
+
+static bool counts(const struct record_sample *s, uint32_t slot,
+		   const struct part *part)
+{
+	if (!merge_is_whole(&s->event, s->number) ||
+	    s->event.kind != EVENT_CALL)
+		return false;
+	return part->worst ? s->number == slot : is_of_pool(s, slot, part);
 }
 
 /* Its frames lie in the chains, whole. */
@@ -217,16 +234,23 @@ static bool read_copy(struct reader *r, uint32_t place,
 	return !r->error && !memcmp(&again, s, sizeof(again));
 }
 
-static void give(struct reader *r, int kind, uint32_t slot,
-		 const struct record_sample *s, unsigned thin)
+static double weigh(const struct record_sample *s, const struct part *part)
 {
-	uint32_t place = r->stacks->pool[kind].first + slot;
+	return part->worst ? 1
+			   : (double)s->event.weight *
+				     (double)(UINT64_C(1) << part->thin);
+}
+
+static void give(struct reader *r, const struct part *part, uint32_t slot,
+		 const struct record_sample *s)
+{
+	uint32_t place = part->first + slot;
 	struct samples_call call = {
 		.raw = s,
 		.id = 1 + place,
-		.slow = kind == POOL_SLOW,
-		.weight =
-			(double)s->event.weight * (double)(UINT64_C(1) << thin),
+		.slow = part->slow,
+		.worst = part->worst,
+		.weight = weigh(s, part),
 		.event = log_convert(r->log, &s->event),
 	};
 
@@ -246,36 +270,44 @@ static int by_call(const void *a, const void *b)
 	       (x->event.time < y->event.time);
 }
 
-static void give_all(struct reader *r, int kind, unsigned thin)
+static void read_part(struct reader *r, const struct part *part)
 {
-	const struct record_pool *pool = &r->stacks->pool[kind];
 	uint32_t count = 0, i;
 
-	for (i = 0; i < pool->slots; i++)
-		if (is_whole(&r->pool[i], i, pool, thin))
-			r->order[count++] = &r->pool[i];
+	if (r->error)
+		return;
+	r->error = source_read(
+		&r->source, r->samples, part->slots * sizeof(*r->samples),
+		r->stacks->samples_at + part->first * sizeof(*r->samples));
+	for (i = 0; i < part->slots && !r->error; i++)
+		if (counts(&r->samples[i], i, part))
+			r->order[count++] = &r->samples[i];
 	qsort(r->order, count, sizeof(*r->order), by_call);
 	for (i = 0; i < count && !r->error; i++)
-		give(r, kind, (uint32_t)(r->order[i] - r->pool), r->order[i],
-		     thin);
+		give(r, part, (uint32_t)(r->order[i] - r->samples),
+		     r->order[i]);
 }
 
 static void read_pool(struct reader *r, int kind)
 {
 	const struct record_pool *pool = &r->stacks->pool[kind];
-	unsigned thin =
-		pool->slots ? record_pool_thin(pool->head, pool->slots) : 0;
-	size_t bytes = pool->slots * sizeof(*r->pool);
+	struct part part = {
+		.pool = pool,
+		.first = pool->first,
+		.slots = pool->slots,
+		.thin = pool->slots ? record_pool_thin(pool->head, pool->slots)
+				    : 0,
+		.slow = kind == POOL_SLOW,
+	};
 
 	r->count->picked += pool->head;
 	r->count->lost += pool->lost;
-	if (thin > 62 || r->error)
-		return;
-	r->error = source_read(&r->source, r->pool, bytes,
-			       r->stacks->samples_at +
-				       pool->first * sizeof(*r->pool));
-	if (!r->error)
-		give_all(r, kind, thin);
+	if (part.thin <= 62)
+		read_part(r, &part);
+	part.first += pool->slots;
+	part.slots = pool->worst;
+	part.worst = true;
+	read_part(r, &part);
 }
 
 /* What is claimed may be more than there is in the file: it reads as zeros. */
@@ -297,9 +329,7 @@ static void read_chains(struct reader *r)
 /* The heads as they are now. */
 static void read_all(struct reader *r, struct record_stacks *now)
 {
-	const struct record_pool *pool = r->stacks->pool;
-	uint32_t most =
-		pool[0].slots > pool[1].slots ? pool[0].slots : pool[1].slots;
+	uint32_t most = log_samples(r->log);
 	int i;
 
 	*now = *r->stacks;
@@ -310,14 +340,14 @@ static void read_all(struct reader *r, struct record_stacks *now)
 				offsetof(struct record_stacks, pool) +
 				(size_t)i * sizeof(struct record_pool));
 	r->stacks = now;
-	r->pool = xcalloc(most, sizeof(*r->pool));
+	r->samples = xcalloc(most, sizeof(*r->samples));
 	r->order = xcalloc(most, sizeof(const struct record_sample *));
 	r->copy = xcalloc(1, LOG_MOST_COPIED);
 	if (!r->error)
 		read_chains(r);
 	for (i = 0; i < POOL_COUNT; i++)
 		read_pool(r, i);
-	free(r->pool);
+	free(r->samples);
 	free(r->order);
 	free(r->copy);
 	free(r->chains);
@@ -338,9 +368,7 @@ bool samples_each(struct log *log, struct samples_count *count,
 	struct record_stacks now;
 
 	*count = (struct samples_count){0};
-	if (r.stacks->pool[POOL_EVERY].slots +
-		    r.stacks->pool[POOL_SLOW].slots ==
-	    0)
+	if (log_samples(log) == 0)
 		return true;
 	if (log_reopen(log, &r.source, why)) {
 		read_all(&r, &now);

@@ -41,8 +41,10 @@ samples_module_at(const struct samples_modules *modules, uint64_t address,
 /* One sampled call. */
 struct samples_call {
 	const struct record_sample *raw;
-	uint32_t id; /* what its event has as `stack` */
+	uint32_t id; /* 1 + its place among all */
 	bool slow;
+	bool worst;    /* one of the longest, which may be there twice: as one
+			* that was picked, too */
 	double weight; /* calls that it stands for */
 	struct log_event event;
 	/* Its chain, if the log has it; NULL: it is still a copy, */

@@ -30,9 +30,7 @@ struct inside {
 	struct unwind_chain *chain;
 	struct chain *chains;
 	size_t stacks_room, samples_room;
-	uint64_t since_ns, until_ns; /* what is wanted */
-	size_t *by_id; /* 1 + sample, by what an event has as `stack` */
-	size_t ids;
+	uint64_t since_ns, until_ns;   /* what is wanted */
 	const struct sites_frame **at; /* for sites_frames_at() */
 };
 
@@ -162,19 +160,6 @@ static size_t resolve(struct inside *in, const struct samples_call *call)
 	return stack_of(in, &caller, 1, true);
 }
 
-static void remember(struct inside *in, uint32_t id, size_t sample)
-{
-	size_t ids = in->ids;
-
-	if (id >= ids) {
-		in->ids = 2 * (size_t)id + 64;
-		in->by_id = xrealloc(in->by_id, in->ids * sizeof(*in->by_id));
-		memset(in->by_id + ids, 0,
-		       (in->ids - ids) * sizeof(*in->by_id));
-	}
-	in->by_id[id] = 1 + sample;
-}
-
 static void take(void *context, const struct samples_call *call)
 {
 	struct inside *in = context;
@@ -192,9 +177,42 @@ static void take(void *context, const struct samples_call *call)
 		.event = call->event,
 		.weight = call->weight,
 		.slow = call->slow,
+		.worst = call->worst,
 		.stack = resolve(in, call),
-		.id = call->id,
 	};
+}
+
+static int sample_by_call(const void *a, const void *b)
+{
+	const struct sites_sample *x = a, *y = b;
+
+	if (x->event.time_ns != y->event.time_ns)
+		return x->event.time_ns < y->event.time_ns ? -1 : 1;
+	return (x->event.raw.tid > y->event.raw.tid) -
+	       (x->event.raw.tid < y->event.raw.tid);
+}
+
+static int sample_worst_first(const void *a, const void *b)
+{
+	const struct sites_sample *x = a, *y = b;
+	int order = sample_by_call(a, b);
+
+	return order ? order : y->worst - x->worst;
+}
+
+/* By time.  Of a call that was sampled and is one of the longest too, the
+ * latter counts: those are all there, and stand for themselves alone. */
+static void sort_samples(struct sites *s)
+{
+	size_t i, count = 0;
+
+	qsort(s->samples, s->sample_count, sizeof(*s->samples),
+	      sample_worst_first);
+	for (i = 0; i < s->sample_count; i++)
+		if (count == 0 ||
+		    sample_by_call(&s->samples[count - 1], &s->samples[i]) != 0)
+			s->samples[count++] = s->samples[i];
+	s->sample_count = count;
 }
 
 static void add_up(struct inside *in)
@@ -519,24 +537,6 @@ static void sort_stacks(struct inside *in)
 	free(moved);
 }
 
-static int sample_by_time(const void *a, const void *b)
-{
-	const struct sites_sample *x = a, *y = b;
-
-	return (x->event.time_ns > y->event.time_ns) -
-	       (x->event.time_ns < y->event.time_ns);
-}
-
-static void sort_samples(struct inside *in)
-{
-	struct sites *s = &in->public;
-	size_t i;
-
-	qsort(s->samples, s->sample_count, sizeof(*s->samples), sample_by_time);
-	for (i = 0; i < s->sample_count; i++)
-		remember(in, s->samples[i].id, i);
-}
-
 /* --- stacks as they read --- */
 
 struct reading {
@@ -642,9 +642,9 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 	s->stacks = xcalloc(1, sizeof(*s->stacks));
 	samples_each(log, &count, take, in);
 	s->lost = count.lost;
+	sort_samples(s);
 	add_up(in);
 	sort_stacks(in);
-	sort_samples(in);
 	find_sites(in);
 	if (s->sample_count == 0)
 		s->missing = why_none(log);
@@ -665,7 +665,6 @@ void sites_close(struct sites *sites)
 	sites_rows_free(sites->list, sites->count);
 	free(sites->stacks);
 	free(sites->samples);
-	free(in->by_id);
 	free(in->at);
 	free(in->chain);
 	unwind_free(in->unwind);
@@ -678,16 +677,12 @@ void sites_close(struct sites *sites)
 const struct sites_stack *sites_stack_of(const struct sites *sites,
 					 const struct log_event *event)
 {
-	const struct inside *in = inside(sites);
-	const struct sites_sample *sample;
+	const struct sites_sample wanted = {.event = *event};
+	const struct sites_sample *sample =
+		bsearch(&wanted, sites->samples, sites->sample_count,
+			sizeof(*sites->samples), sample_by_call);
 
-	if (event->raw.stack >= in->ids || in->by_id[event->raw.stack] == 0)
-		return NULL;
-	sample = &sites->samples[in->by_id[event->raw.stack] - 1];
-	return sample->event.raw.time == event->raw.time &&
-			       sample->event.raw.tid == event->raw.tid
-		       ? &sites->stacks[sample->stack]
-		       : NULL;
+	return sample ? &sites->stacks[sample->stack] : NULL;
 }
 
 size_t sites_frames_at(struct sites *sites, uint64_t pc, uint64_t time_ns,

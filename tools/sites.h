@@ -61,8 +61,8 @@ struct sites_sample {
 	struct log_event event; /* raw.weight is what the library noted */
 	double weight;          /* calls that it stands for */
 	bool slow;              /* sampled as a slow one */
+	bool worst;             /* as one of the longest, beyond chance */
 	size_t stack;           /* an index of sites.stacks */
-	uint32_t id;            /* what its event has as `stack` */
 };
 
 struct sites {

@@ -295,7 +295,7 @@ static void add_module(struct work *w)
 /* A sample that is where its number says, or is not. */
 static void add_sample(struct work *w)
 {
-	uint32_t i = forge_byte(w->in) % (2 * MAKE_LOG_SAMPLES);
+	uint32_t i = forge_byte(w->in) % (3 * MAKE_LOG_SAMPLES);
 	uint8_t registers = forge_byte(w->in);
 	struct record_sample *s;
 
@@ -312,7 +312,7 @@ static void add_sample(struct work *w)
 	for (uint32_t k = 0; k < registers % (RECORD_REGISTERS + 1); k++)
 		s->registers[k] = forge_number(w->in);
 	sign(&s->event, s->number);
-	w->log.header->stacks.pool[i / MAKE_LOG_SAMPLES].head =
+	w->log.header->stacks.pool[i >= MAKE_LOG_SAMPLES].head =
 		MAKE_LOG_SAMPLES;
 	forge_bytes(w->in, make_log_copy(&w->log, i), MAKE_LOG_COPY);
 }

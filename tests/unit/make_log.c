@@ -151,7 +151,7 @@ struct make_log make_log_begin(const char *path, uint32_t stripes,
 
 enum {
 	MODULES_SIZE = MAKE_LOG_MODULES * RECORD_MODULE_BYTES,
-	SAMPLES = POOL_COUNT * MAKE_LOG_SAMPLES,
+	SAMPLES = (POOL_COUNT + 1) * MAKE_LOG_SAMPLES,
 	SAMPLES_SIZE = SAMPLES * (int)sizeof(struct record_sample),
 	STACKS_SIZE =
 		MODULES_SIZE + SAMPLES_SIZE + (SAMPLES + 1) * MAKE_LOG_COPY,
@@ -177,6 +177,7 @@ struct make_log make_log_begin_with_stacks(const char *path, uint32_t stripes,
 		s->pool[i].slots = MAKE_LOG_SAMPLES;
 		s->pool[i].first = i * MAKE_LOG_SAMPLES;
 	}
+	s->pool[POOL_SLOW].worst = MAKE_LOG_SAMPLES;
 	return m;
 }
 

@@ -31,14 +31,14 @@ struct make_log make_log_begin(const char *path, uint32_t stripes,
 			       uint32_t ring_slots, double ns_per_tick);
 
 /* The same with room for modules, and for MAKE_LOG_SAMPLES samples in each
- * pool. */
+ * pool and as many of the worst. */
 struct make_log make_log_begin_with_stacks(const char *path, uint32_t stripes,
 					   uint32_t ring_slots,
 					   double ns_per_tick);
 
 enum { MAKE_LOG_MODULES = 16, MAKE_LOG_SAMPLES = 8, MAKE_LOG_COPY = 4096 };
 
-/* Slot `i` of modules; sample `i` of both pools, and its copy. */
+/* Slot `i` of modules; sample `i` of both pools and the worst, and its copy. */
 struct record_module *make_log_module(struct make_log *m, uint32_t i);
 struct record_sample *make_log_sample(struct make_log *m, uint32_t i);
 char *make_log_copy(struct make_log *m, uint32_t i);
