@@ -273,9 +273,7 @@ double rows_percentile(const uint32_t *buckets, double p)
 		seen += buckets[i];
 	if (i == 0)
 		return 0;
-	low = rows_bucket_floor(i);
-	high = rows_bucket_floor(i + 1);
-	return low + (high - low) * (rank - seen - 0.5) / buckets[i];
+	return (rows_bucket_floor(i) + rows_bucket_floor(i + 1)) / 2;
 }
 
 const char *rows_name(const struct rows *rows, uint32_t pid, uint32_t tid)

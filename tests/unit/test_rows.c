@@ -42,6 +42,10 @@ static void test_buckets(void)
 			worst = 1 - got / ns;
 	}
 	check_between(0, 0.25, worst, "a percentile is within 25 %%");
+	buckets[ROWS_BUCKETS / 2] = 1000;
+	ns = rows_bucket_floor(ROWS_BUCKETS / 2);
+	check_between(0, 1.25, rows_percentile(buckets, 0.99) / ns,
+		      "of many equal ones too");
 	memset(buckets, 0, sizeof(buckets));
 	check_u64(0, (uint64_t)rows_percentile(buckets, 0.99), "none of none");
 }
