@@ -211,13 +211,20 @@ static bool holds_long(const struct span *s)
 }
 
 /* Is the thread in a handler that interrupted a call of its own?  One that says
- * so for ever left the call by a jump: it takes locks again, and at worst it
- * waits for itself, once. */
+ * so for ever left the call by a jump: what it held is given back for it, and
+ * it takes locks again.  If it waited only, or is in a very long handler, one
+ * call more than the lock lets in passes. */
 static bool is_nested(struct thread *t)
 {
-	if (t->inside != 0 && ++t->nested > MOST_NESTED)
-		t->inside = 0;
-	return t->inside != 0;
+	uint32_t inside = t->inside;
+
+	if (inside == 0)
+		return false;
+	if (++t->nested <= MOST_NESTED)
+		return true;
+	t->inside = 0;
+	kind_of(inside)->release(lock_of(inside), false);
+	return false;
 }
 
 /* Times are for the log alone. */

@@ -162,6 +162,16 @@ balanced() {
 	done < <(serial_locks)
 }
 
+@test "what a thread held that jumped out of a call is given back for it" {
+	as_bare "$SUBJECTS/stops" alone 20
+	while read -r lock; do
+		as_gated "$lock" "$SUBJECTS/stops" alone 20
+		# Not by another one's wait for it.
+		run -0 report 'p[0]["gate_opened"]'
+		equal "$output" 0 "openings under $lock"
+	done < <(gating_locks)
+}
+
 @test "threads can be cancelled at any instant, and their handlers run" {
 	as_bare "$SUBJECTS/stops" cancel 30
 	while read -r lock; do
