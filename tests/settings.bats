@@ -180,7 +180,12 @@ later_values() {
 	while read -r variable; do
 		contains "$page" "$variable"
 	done < <(sed -n 's/^\t{"\(MMGATE_[A-Z_]*\)".*/\1/p' "$ROOT/shim/knobs.c")
-	for command in run report export set doctor compare; do
-		contains "$page" ".B mmgate $command"
+	# Their synopses, word by word: what comes after "usage:" in the help.
+	synopses=$(sed 's/\\-/-/g; s/^\.B //; s/"//g' "$ROOT/tools/man/mmgate.1" |
+		tr -s ' \n' ' ')
+	for command in run report export set doctor compare tune; do
+		run -0 mmgate help "$command"
+		contains "$synopses" "$(sed -n 's/^usage: //p' <<<"$output" |
+			tr -s ' ')"
 	done
 }
