@@ -261,7 +261,7 @@ struct rows_op rows_sum(const struct rows_row *row)
 
 double rows_percentile(const uint32_t *buckets, double p)
 {
-	double count = 0, rank, seen = 0, low, high;
+	double count = 0, rank, seen = 0;
 	unsigned i;
 
 	for (i = 0; i < ROWS_BUCKETS; i++)
