@@ -167,8 +167,10 @@ static void find_alone(struct verdict *v, const struct sums *s)
 		return;
 	add_cause(
 		v, CAUSE_ALONE, s->kernel,
-		sums_say("one thread made all %s calls, so no other could hold "
-			 "the lock; what they cost is the kernel's work: %s",
+		sums_say("one thread made all %s calls, so no other call held "
+			 "the lock (a page fault, fork() or a reader of "
+			 "/proc/PID/smaps may have); what they cost is the "
+			 "kernel's work for the most part: %s",
 			 sums_count(s->calls), sums_time(s, s->kernel)));
 }
 
@@ -273,28 +275,29 @@ static void find_reader(struct verdict *v, const struct sums *s)
 			sums_time(s, sums_scaled(s, &h->slow))));
 }
 
-/* System time that is in no call: page faults, for the most part. */
-static double elsewhere_ns(const struct sums *s)
+/* System time that is in no call: page faults, as far as there are so many; the
+ * rest is other system calls. */
+static double faults_ns(const struct sums *s, uint64_t *faults)
 {
+	const double fault_ns = 20000; /* one that waits for others, too */
 	const struct record_dir *info = s->facts->info;
 
-	if (!info || info->minor_faults + info->major_faults < 1000)
-		return 0;
-	return (double)info->system_ns - s->kernel;
+	*faults = info ? info->minor_faults + info->major_faults : 0;
+	return *faults < 1000 ? 0
+			      : fmin((double)info->system_ns - s->kernel,
+				     fault_ns * (double)*faults);
 }
 
 static void find_faults(struct verdict *v, const struct sums *s)
 {
-	const struct record_dir *info = s->facts->info;
-	double ns = elsewhere_ns(s);
 	uint64_t faults;
+	double ns = faults_ns(s, &faults);
 
 	if (ns < 0.1 * s->lived || ns < 2 * s->kernel)
 		return;
-	faults = info->minor_faults + info->major_faults;
 	add_cause(v, CAUSE_FAULTS, ns,
-		  sums_say("page faults: %s of system time is outside of these "
-			   "calls, with %s page faults (%s each); first "
+		  sums_say("page faults: %s of system time outside of these "
+			   "calls, for %s page faults (%s each); first "
 			   "touches of "
 			   "memory and the locks of page tables, which no gate "
 			   "can "

@@ -18,6 +18,8 @@ enum {
 /* Between the calls of a burst, at most. */
 #define GAP_NS 20000u
 #define SPIKE_NS 1000000u
+/* A spike is so many times as long as what else there is of its class. */
+#define SPIKE_FACTOR 8
 
 /* A mapping that is known to be there. */
 struct mapping {
@@ -42,6 +44,10 @@ struct habits_state {
 		uint64_t addr, length;
 	} zap[ZAPS];
 	struct streak streak[HABITS_THREADS];
+	/* In the kernel, by kind and size: all, and those that may be spikes.
+	 */
+	struct habits_sum class[KIND_COUNT][SIZE_CLASSES];
+	struct habits_sum slow[KIND_COUNT][SIZE_CLASSES];
 	unsigned short near[HABITS_THREADS];
 };
 
@@ -309,16 +315,66 @@ static bool is_long_by_nature(const struct log_event *e, enum kind kind)
 static void add_spike(struct habits *h, const struct log_event *e,
 		      enum kind kind, int others)
 {
+	unsigned size = size_class(e->raw.length);
+	double ns = (double)e->raw.weight * (double)e->kernel_ns;
+
+	add_ns(&h->state->class[kind][size], e -> raw.weight, ns, 0);
 	if (e->kernel_ns < SPIKE_NS || others != 0 ||
 	    is_long_by_nature(e, kind))
 		return;
-	add(&h->slow, e);
+	add_ns(&h->state->slow[kind][size], e->raw.weight, ns, 0);
 	keep_spike(h, (struct habits_spike){
 			      .time_ns = e->time_ns,
 			      .ns = e->kernel_ns,
 			      .tid = e->raw.tid,
 			      .op = e->raw.op,
+			      .kind = (uint8_t)kind,
+			      .size = (uint8_t)size,
 		      });
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct habits_spike *s = a, *t = b;
+
+	return (s->time_ns > t->time_ns) - (s->time_ns < t->time_ns);
+}
+
+/* Is a call that took so long one that something held up?  Where all of a class
+ * are long that is what they cost. */
+static bool stands_out(const struct habits_state *state, unsigned kind,
+		       unsigned size, double ns)
+{
+	const struct habits_sum *all = &state->class[kind][size];
+	const struct habits_sum *slow = &state->slow[kind][size];
+	double others = (double)(all->count - slow->count);
+
+	return others > 0 && ns * others > SPIKE_FACTOR * (all->ns - slow->ns);
+}
+
+/* What proves to be a class's own price is no spike. */
+static void end_spikes(struct habits *h)
+{
+	size_t i, count = 0;
+	unsigned kind, size;
+
+	for (i = 0; i < h->spikes; i++)
+		if (stands_out(h->state, h->spike[i].kind, h->spike[i].size,
+			       (double)h->spike[i].ns))
+			h->spike[count++] = h->spike[i];
+	h->spikes = count;
+	if (count > 0)
+		qsort(h->spike, count, sizeof(*h->spike), by_time);
+	for (kind = 0; kind < KIND_COUNT; kind++)
+		for (size = 0; size < SIZE_CLASSES; size++) {
+			const struct habits_sum *slow =
+				&h->state->slow[kind][size];
+
+			if (slow->count > 0 &&
+			    stands_out(h->state, kind, size,
+				       slow->ns / (double)slow->count))
+				add_ns(&h->slow, slow->count, slow->ns, 0);
+		}
 }
 
 /* --- the outside --- */
@@ -372,13 +428,6 @@ void habits_add(struct habits *h, const struct log_event *e, int others)
 		zap(h, e);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct habits_spike *s = a, *t = b;
-
-	return (s->time_ns > t->time_ns) - (s->time_ns < t->time_ns);
-}
-
 void habits_end(struct habits *h)
 {
 	size_t i;
@@ -387,8 +436,7 @@ void habits_end(struct habits *h)
 		return;
 	for (i = 0; i < h->threads; i++)
 		end_streak(h, i);
-	if (h->spikes > 0)
-		qsort(h->spike, h->spikes, sizeof(*h->spike), by_time);
+	end_spikes(h);
 	free(h->state);
 	h->state = NULL;
 }

@@ -34,11 +34,12 @@ struct habits_thread {
 	struct habits_group sum;
 };
 
-/* A call that came in alone and was slow all the same. */
+/* A call that came in alone and was slow all the same, far beyond others of its
+ * kind and size. */
 struct habits_spike {
 	uint64_t time_ns, ns;
 	uint32_t tid;
-	uint8_t op;
+	uint8_t op, kind, size;
 };
 
 struct habits {

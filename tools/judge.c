@@ -42,6 +42,18 @@ static const char *carrier(struct verdict *v, const struct sums *s)
 	return NULL;
 }
 
+static double gate_waits(const struct sums *s)
+{
+	return s->gate - s->gate_shared / 2;
+}
+
+/* Is most of what was waited for mmgate's doing?  What the kernel's lock would
+ * cost in its place is not known. */
+static bool is_gates_own(const struct sums *s)
+{
+	return gate_waits(s) > s->kernel_waits.likely;
+}
+
 static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *lost = &v->lost;
@@ -59,6 +71,8 @@ static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 			       : VERDICT_NO;
 	if (carrier(v, s))
 		return VERDICT_INDIRECT;
+	if (is_gates_own(s))
+		return VERDICT_UNKNOWN;
 	return lost->likely >= SUMS_MUCH * s->lived &&
 			       lost->low >= SUMS_PART * s->lived
 		       ? VERDICT_YES
@@ -82,7 +96,7 @@ static const char *instead(struct verdict *v)
 		[CAUSE_WORK] = "the calls' own work takes the time",
 	};
 	static const enum verdict_cause first[] = {
-		CAUSE_ALONE,  CAUSE_READER,    CAUSE_THP,    CAUSE_POPULATE,
+		CAUSE_READER, CAUSE_ALONE,     CAUSE_THP,    CAUSE_POPULATE,
 		CAUSE_HUGE,   CAUSE_SHOOTDOWN, CAUSE_FAULTS, CAUSE_ABOVE,
 		CAUSE_STALLS, CAUSE_CPUS,      CAUSE_WORK,
 	};
@@ -91,7 +105,9 @@ static const char *instead(struct verdict *v)
 
 	for (i = 0; i < sizeof(first) / sizeof(*first); i++) {
 		cause = causes_get(v, first[i]);
-		if (!cause)
+		/* A few spikes are worth their line, not the headline. */
+		if (!cause || (first[i] == CAUSE_READER &&
+			       cause->ns < SUMS_TRACE * v->thread_ns))
 			continue;
 		causes_put_first(v, cause);
 		return names[first[i]];
@@ -112,6 +128,14 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 {
 	const struct digest *d = s->facts->digest;
 
+	if (s->seen && is_gates_own(s))
+		return sums_say(
+			"threads wait at mmgate's own gate (lock=%s) for %s of "
+			"%s thread time (%s); whether they would wait for the "
+			"address-space lock without it, --lock none shows",
+			s->lock, units_time(gate_waits(s)),
+			units_time(v->thread_ns),
+			units_percent(sums_ratio(gate_waits(s), v->thread_ns)));
 	return sums_say(
 		"cannot tell whether the address-space lock is the problem: "
 		"%s; it costs at most %s (%s of the threads' time)",
@@ -135,7 +159,7 @@ static void put_lock_first(struct verdict *v)
 		causes_put_first(v, lock);
 }
 
-static char *headline(struct verdict *v, const struct sums *s)
+static char *answer_text(struct verdict *v, const struct sums *s)
 {
 	const char *other = v->answer == VERDICT_NO ? instead(v) : NULL;
 	char *cost = range(v), *out;
@@ -182,6 +206,23 @@ static char *headline(struct verdict *v, const struct sums *s)
 	return out;
 }
 
+/* A log keeps the newest calls: what is told by these alone is told so. */
+static char *headline(struct verdict *v, const struct sums *s)
+{
+	char *answer = answer_text(v, s), *out;
+	const struct crowd *c;
+
+	if (!s->seen || s->kept > SUMS_WHOLE)
+		return answer;
+	c = s->facts->digest->crowd;
+	out = sums_say("%s; judged by the newest %s of the calls, of %s (a "
+		       "larger --log-size keeps more)",
+		       answer, units_percent(s->kept),
+		       units_time((double)(c->to_ns - c->from_ns)));
+	free(answer);
+	return out;
+}
+
 /* --- all --- */
 
 struct verdict judge_process(const struct verdict_facts *facts)
@@ -194,7 +235,7 @@ struct verdict judge_process(const struct verdict_facts *facts)
 		/* What waits at the gate for a call that the kernel would run
 		 * beside it did not wait for the kernel's lock. */
 		v.lost.low += s.gate - s.gate_shared;
-		v.lost.likely += s.gate - s.gate_shared / 2;
+		v.lost.likely += gate_waits(&s);
 		v.lost.high += s.gate;
 	}
 	causes_find(&v, &s);

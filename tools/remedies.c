@@ -13,12 +13,13 @@ static void add_remedy(struct verdict *v, enum verdict_remedy id, double ns,
 	v->remedy[v->remedies++] = (struct verdict_item){id, ns, text};
 }
 
-/* glibc's threshold has a limit. */
+enum { MOST_THRESHOLD = 32 << 20 }; /* glibc's limit */
+
 static uint64_t threshold_for(double bytes)
 {
 	uint64_t threshold = 128 * 1024;
 
-	while ((double)threshold < 2 * bytes && threshold < 32u << 20)
+	while ((double)threshold < 2 * bytes && threshold < MOST_THRESHOLD)
 		threshold *= 2;
 	return threshold;
 }
@@ -32,7 +33,16 @@ static void try_reuse(struct verdict *v, const struct sums *s)
 				  (double)h->malloc_pairs.count);
 	unsigned long long threshold = threshold_for(bytes);
 
-	if (sums_matters(s, malloc_ns))
+	if (sums_matters(s, malloc_ns) && bytes >= MOST_THRESHOLD)
+		add_remedy(v, REMEDY_MALLOC, malloc_ns,
+			   sums_say("keep large buffers in the program, or use "
+				    "another allocator: libc mapped and "
+				    "unmapped %s blocks of %s on average, and "
+				    "maps each of 32 MiB and more anew "
+				    "whatever its settings",
+				    units_count(h->malloc_pairs.count),
+				    units_bytes(bytes)));
+	else if (sums_matters(s, malloc_ns))
 		add_remedy(
 			v, REMEDY_MALLOC, malloc_ns,
 			sums_say("let malloc keep the memory: libc mapped and "

@@ -130,6 +130,7 @@ static void sum_crowd(struct sums *s, const struct digest *d)
 	if (d->kernel_ns > 0 && d->part != DIGEST_SLOW)
 		s->scale = s->kernel / d->kernel_ns;
 	s->seen = d->part == DIGEST_ALL && d->crowd->calls > 0;
+	s->kept = sums_ratio((double)d->crowd->calls, s->calls);
 	if (!s->seen)
 		return;
 	s->kernel_waits = (struct crowd_range){
@@ -146,7 +147,8 @@ static void sum_crowd(struct sums *s, const struct digest *d)
 			sums_ratio(d->crowd->blocked_by[i], s->blocked_all);
 }
 
-/* Without single calls: what is above the cheapest tenth might be waiting. */
+/* Of calls that are not seen one by one: what is above the cheapest tenth might
+ * be waiting. */
 static double above_cheapest(const struct log_process *p)
 {
 	const struct hist *h;
@@ -174,8 +176,10 @@ struct sums sums_of(const struct verdict_facts *facts)
 	s.queue = facts->queue_ns * sums_ratio(s.cost, s.lived);
 	if (p->threads <= 1)
 		s.kernel_waits = (struct crowd_range){0, 0, 0};
-	else if (!s.seen)
-		s.kernel_waits.high = above_cheapest(p);
+	else if (!s.seen || s.kept <= SUMS_WHOLE)
+		/* The others may have waited more. */
+		s.kernel_waits.high =
+			fmax(s.kernel_waits.high, above_cheapest(p));
 	return s;
 }
 

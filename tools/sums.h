@@ -12,6 +12,8 @@
 #define SUMS_TRACE 0.01
 #define SUMS_PART 0.02
 #define SUMS_MUCH 0.05
+/* Share of the calls from which what they show is the whole run. */
+#define SUMS_WHOLE 0.9
 /* Share of the calls' time from which a habit is worth a remedy. */
 #define SUMS_HABIT 0.1
 
@@ -22,6 +24,7 @@ struct sums {
 	double gate_shared;  /* for calls that the kernel runs side by side */
 	double calls, cost;  /* number, and time of all */
 	double scale;        /* from the events that are kept to all calls */
+	double kept;         /* share of the calls that are there as events */
 	bool seen;           /* events show who was inside */
 	struct crowd_range kernel_waits;
 	double sleeps; /* of it, maps of memory behind no other call */

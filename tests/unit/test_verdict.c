@@ -171,6 +171,27 @@ static void test_lock(void)
 	verdict_drop(&run.verdict);
 }
 
+/* The ring has gone round: what it keeps is not the run. */
+static void test_part(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+	unsigned i;
+
+	for (i = 0; i < 3000; i++)
+		make_log_count(&run.log, 0, OP_MUNMAP, UINT64_MAX,
+			       i % 2 ? 900 * US : 5 * US);
+	for (i = 0; i < 1000; i++)
+		call(&run, of(OP_MUNMAP, 1 + i % 2, 0, 64 * KIB),
+		     (uint64_t)i * MS, 5 * US);
+	v = judge(&run, 4000u * UINT64_C(1000000));
+	check_true(strstr(v->headline, "judged by the newest 25") &&
+			   strstr(v->headline, "--log-size"),
+		   "what is told by a part is told so");
+	check_between(1e9, 1.5e9, v->lost.high, "the rest may have waited");
+	verdict_drop(&run.verdict);
+}
+
 static void test_no_lock(void)
 {
 	struct run run = begin("lock=none\n", 2);
@@ -467,6 +488,25 @@ static void test_reader(void)
 	v = judge(&run, 10000u * UINT64_C(1000000));
 	check_true(!cause(v, CAUSE_READER), "at any time: none");
 	verdict_drop(&run.verdict);
+	/* What a thread does itself, and always takes so long. */
+	run = begin("lock=none\n", 2);
+	for (i = 0; i < 5000; i++)
+		call(&run,
+		     i % 100 ? of(OP_MUNMAP, 1, 0, 4096)
+			     : of(OP_MUNMAP, 2, 0, 16 * MIB),
+		     (uint64_t)i * MS, i % 100 ? 3 * US : 5 * MS);
+	v = judge(&run, 10000u * UINT64_C(1000000));
+	check_true(!cause(v, CAUSE_READER), "a job of the program's own: none");
+	verdict_drop(&run.verdict);
+	/* Seldom and short beside the run: worth a line, no headline. */
+	run = begin("lock=none\n", 2);
+	for (i = 0; i < 5000; i++)
+		call(&run, of(OP_MUNMAP, 1 + i % 2, 0, 4096), (uint64_t)i * MS,
+		     (uint64_t)i * MS % period == 0 ? 2 * MS : 3 * US);
+	v = judge(&run, 100000u * UINT64_C(1000000));
+	check_true(cause(v, CAUSE_READER) && !strstr(v->headline, "smaps"),
+		   "a reader that costs next to nothing is no headline");
+	verdict_drop(&run.verdict);
 }
 
 static void test_faults(void)
@@ -487,6 +527,18 @@ static void test_faults(void)
 		   "page faults are named");
 	check_true(remedy(v, REMEDY_PREFAULT) && !remedy(v, REMEDY_LOCK),
 		   "fill first; no lock");
+	verdict_drop(&run.verdict);
+	/* Two thousand faults take no seconds. */
+	run = begin("lock=none\n", 4);
+	for (i = 0; i < 100; i++)
+		call(&run, map(1 + i % 4, 0x100000, 64 * MIB),
+		     (uint64_t)i * 10 * MS, 3 * US);
+	run.has_info = true;
+	run.info.system_ns = 3000u * UINT64_C(1000000);
+	run.info.minor_faults = 2000;
+	v = judge(&run, 4000u * UINT64_C(1000000));
+	check_true(!cause(v, CAUSE_FAULTS) && !remedy(v, REMEDY_PREFAULT),
+		   "time in other system calls is not that of faults");
 	verdict_drop(&run.verdict);
 }
 
@@ -586,7 +638,10 @@ static void test_gate(void)
 		call(&run, waiter, (uint64_t)i * MS + 100 * US, 5 * US);
 	}
 	v = judge(&run, 1000u * UINT64_C(1000000));
-	check_answer(VERDICT_YES, v, "waiting at the gate");
+	check_answer(VERDICT_UNKNOWN, v, "waiting at the gate");
+	check_true(strstr(v->headline, "own gate (lock=mutex)") &&
+			   strstr(v->headline, "--lock none"),
+		   "the kernel's lock is not blamed for the gate's");
 	check_true(cause(v, CAUSE_GATE) &&
 			   strstr(cause(v, CAUSE_GATE)->text,
 				  "munmap from 0xabc held it (100 %"),
@@ -637,6 +692,13 @@ static void test_pairs(void)
 			   strstr(remedy(v, REMEDY_MALLOC)->text,
 				  "mmap_threshold=524288:"),
 		   "which is given");
+	verdict_drop(&run.verdict);
+	run = begin("lock=none\n", 2);
+	pairs(&run, CALLER_LIBC, 40 * MIB, 1);
+	v = judge(&run, 100 * MS);
+	check_true(remedy(v, REMEDY_MALLOC) &&
+			   !strstr(remedy(v, REMEDY_MALLOC)->text, "TUNABLES"),
+		   "beyond its limit no setting of malloc's is given");
 	verdict_drop(&run.verdict);
 	run = begin("lock=none\n", 2);
 	pairs(&run, CALLER_PROGRAM, 256 * KIB, 2);
@@ -734,6 +796,7 @@ int main(void)
 {
 	path = make_log_path();
 	test_lock();
+	test_part();
 	test_no_lock();
 	test_slow_calls();
 	test_crowd();
