@@ -138,16 +138,18 @@ extern const char patch_by_another[];
 const char *patch_entry(unsigned char *body, size_t size, long number,
 			const void *to, struct patch_code *code);
 
-/* Code that leads the one site of `number` in [from, to) to the gate.  NULL,
- * or why it cannot be done. */
-const char *patch_site(unsigned char *from, unsigned char *to, long number,
-		       struct patch_code *code);
+/* Adds code that leads each site of `number` in [from, to) to the gate, for
+ * these ops.  NULL, or why it cannot be done; then nothing is added. */
+const char *patch_sites(unsigned char *from, unsigned char *to, long number,
+			uint32_t ops, struct patch_batch *batch);
 
 /* Does this function begin with somebody else's patch? */
 bool patch_is_foreign(const unsigned char *body);
 
-/* As patch_site(), where register moves may stand between the load of the
- * number and the system call.  patch_no_call: the number is loaded nowhere. */
+/* Code that leads the one site of `number` in the function [from, to) to the
+ * gate; register moves may stand between the load of the number and the system
+ * call.  NULL, or why it cannot be done; patch_no_call: the number is loaded
+ * nowhere. */
 const char *patch_inner_site(unsigned char *from, unsigned char *to,
 			     long number, struct patch_code *code);
 

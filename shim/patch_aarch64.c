@@ -138,13 +138,14 @@ const char *patch_entry(unsigned char *body, size_t size, long number,
 	return NULL;
 }
 
-const char *patch_site(unsigned char *from, unsigned char *to, long number,
-		       struct patch_code *code)
+const char *patch_sites(unsigned char *from, unsigned char *to, long number,
+			uint32_t ops, struct patch_batch *batch)
 {
 	(void)from;
 	(void)to;
 	(void)number;
-	(void)code;
+	(void)ops;
+	(void)batch;
 	return patch_no_sites;
 }
 
@@ -156,7 +157,11 @@ bool patch_is_foreign(const unsigned char *body)
 const char *patch_inner_site(unsigned char *from, unsigned char *to,
 			     long number, struct patch_code *code)
 {
-	return patch_site(from, to, number, code);
+	(void)from;
+	(void)to;
+	(void)number;
+	(void)code;
+	return patch_no_sites;
 }
 
 void patch_all(const struct patch_process *process,

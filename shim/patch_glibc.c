@@ -46,18 +46,17 @@ static void plan_entries(const struct elf_image *libc,
 static void plan_brk(const struct elf_image *libc, struct patch_batch *batch,
 		     struct patch_report *report)
 {
-	struct patch_code code = {0};
 	size_t size = 0;
 	unsigned char *body = elf_symbol(libc, "brk", &size);
 	const char *why = "there is no such function";
 
 	if (body != NULL)
-		why = patch_site(body, body + size, __NR_brk, &code);
+		why = patch_sites(body, body + size, __NR_brk, 1u << OP_BRK,
+				  batch);
 	if (why != NULL) {
 		patch_explain(report, LAYER_LIBC, "brk", why);
 		return;
 	}
-	patch_add(batch, &code, 1u << OP_BRK);
 	report->ops[LAYER_LIBC] |= 1u << OP_BRK;
 }
 
@@ -91,17 +90,15 @@ void patch_loader(const struct patch_process *process,
 		return;
 	}
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		struct patch_code code = {0};
 		enum op op = wrap_op(numbers[i]);
 
-		why = patch_site((unsigned char *)loader.text,
-				 (unsigned char *)loader.text_end, numbers[i],
-				 &code);
+		why = patch_sites((unsigned char *)loader.text,
+				  (unsigned char *)loader.text_end, numbers[i],
+				  1u << op, &batch);
 		if (why != NULL) {
 			patch_explain(report, LAYER_LOADER, op_name(op), why);
 			continue;
 		}
-		patch_add(&batch, &code, 1u << op);
 		report->ops[LAYER_LOADER] |= (uint8_t)(1u << op);
 	}
 	why = patch_write(&batch, process);

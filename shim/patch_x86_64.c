@@ -267,25 +267,26 @@ static void look_through(unsigned char *from, unsigned char *to)
 	}
 }
 
-/* The only site of `number`, or NULL; *count says how many there are. */
-static unsigned char *find_site(unsigned char *from, unsigned char *to,
-				long number, int *count)
+/* Finds the sites of `number`, PATCH_SITES at most, and returns how many there
+ * are; one more than that: there may be any number. */
+static unsigned find_sites(unsigned char *from, unsigned char *to, long number,
+			   unsigned char *found[PATCH_SITES])
 {
-	unsigned char *found = NULL;
+	unsigned count = 0;
 
 	look_through(from, to);
-	*count = 0;
 	for (unsigned i = 0; i < seen.count; i++) {
 		unsigned char *at = seen.at[i] - LOAD_NUMBER;
 
-		if (seen.at[i] - from >= LOAD_NUMBER && is_site(at, number)) {
-			found = at;
-			++*count;
-		}
+		if (seen.at[i] - from < LOAD_NUMBER || !is_site(at, number))
+			continue;
+		if (count == PATCH_SITES)
+			return count + 1;
+		found[count++] = at;
 	}
-	if (seen.count == sizeof(seen.at) / sizeof(seen.at[0]))
-		*count = 2; /* there may be more */
-	return *count == 1 ? found : NULL;
+	return seen.count < sizeof(seen.at) / sizeof(seen.at[0])
+		       ? count
+		       : PATCH_SITES + 1;
 }
 
 /* A jump, a trap or a push-and-return: somebody patched before us. */
@@ -327,14 +328,14 @@ static void put_far(struct patch_code *code, const void *to)
 const char *patch_entry(unsigned char *body, size_t size, long number,
 			const void *to, struct patch_code *code)
 {
-	unsigned char *at = body;
-	int count;
+	unsigned char *at = body, *found[PATCH_SITES];
 
 	if (size >= LANDING_PAD && is_at(at, "\xf3\x0f\x1e\xfa", LANDING_PAD))
 		at += LANDING_PAD; /* stays where indirect jumps land */
 	if (is_foreign(at))
 		return patch_by_another;
-	if (find_site(at, body + size, number, &count) == NULL)
+	/* One more where it tries low addresses for code first. */
+	if (find_sites(at, body + size, number, found) == 0)
 		return "its code is not known";
 	code->at = at;
 	if (put_near(code, to))
@@ -362,17 +363,29 @@ static const char *lead_to_stub(struct patch_code *code,
 	return NULL;
 }
 
-const char *patch_site(unsigned char *from, unsigned char *to, long number,
-		       struct patch_code *code)
+const char *patch_sites(unsigned char *from, unsigned char *to, long number,
+			uint32_t ops, struct patch_batch *batch)
 {
-	int count;
-	unsigned char *at = find_site(from, to, number, &count);
+	const unsigned had_sites = sites, had_codes = batch->count;
+	unsigned char *found[PATCH_SITES];
+	unsigned count = find_sites(from, to, number, found);
+	const char *why = NULL;
 
-	if (at == NULL)
-		return count == 0 ? "its code is not known"
-				  : "its code has several such calls";
-	code->at = at;
-	return lead_to_stub(code, at + LOAD_NUMBER, number, NULL);
+	if (count == 0)
+		return "its code is not known";
+	if (count > PATCH_SITES || batch->count + count > PATCH_MOST)
+		return "its code has too many such calls";
+	for (unsigned i = 0; i < count && why == NULL; i++) {
+		struct patch_code code = {.at = found[i]};
+
+		why = lead_to_stub(&code, found[i] + LOAD_NUMBER, number, NULL);
+		patch_add(batch, &code, ops);
+	}
+	if (why != NULL) {
+		sites = had_sites;
+		batch->count = had_codes;
+	}
+	return why;
 }
 
 /* --- sites with moves in them --- */

@@ -32,6 +32,9 @@ $(UNIT_TESTS): %: %.o $(UNIT_OBJECTS)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(RESOLVE_LIBS) -lm
 
+# Its functions beside a wrap_call() of the test's own.
+$(unit)/test_patch: $(if $(filter x86_64%,$(MACHINE)),$(unit)/shim-patch_x86_64.o)
+
 # The real code, its atomics and futex calls made steps.
 $(model)/shim-%.o: shim/%.c tests/models/instrument.h Makefile
 	@echo "  CC    $< (model)"; mkdir -p $(@D)
