@@ -15,9 +15,11 @@ enum {
 	PAGE = 4096, /* no page is smaller */
 	MOST_PLACES = POOL_COUNT * LOG_MOST_SLOTS + LOG_MOST_WORST,
 	SAMPLES_A_PAGE = PAGE / sizeof(struct record_sample),
-	WINDOWS = 8,     /* a second */
-	A_WINDOW = 62,   /* copies in one, beyond which picks get rarer */
-	A_SECOND = 1000, /* copies in one, at most */
+	WINDOWS = 8,   /* a second */
+	A_WINDOW = 62, /* copies in one, beyond which picks get rarer */
+	/* Copies in one, at most: a thousand. */
+	A_SECOND = 700,
+	A_SECOND_WORST = 300,
 	MOST_SPREAD = 1 << 16,
 };
 
@@ -48,9 +50,16 @@ struct pool {
 	uint32_t in_window;
 };
 
+/* So many in each second. */
+struct budget {
+	uint64_t second; /* ticks: when it began */
+	uint32_t spent;
+};
+
 /* The calls that took longest. */
 struct worst {
 	uint32_t slots, first;
+	struct budget budget;
 	uint64_t floor; /* no call that took less is one; ticks */
 	uint64_t cost[LOG_MOST_WORST];
 };
@@ -68,8 +77,8 @@ static struct {
 	struct pool pools[POOL_COUNT];
 	struct worst worst;
 	uint8_t state[MOST_PLACES];
-	uint64_t window, second; /* ticks: when they began */
-	uint32_t in_second;
+	uint64_t window; /* ticks: when it began */
+	struct budget budget;
 	uint8_t sample_pages[MOST_PLACES / SAMPLES_A_PAGE];
 } self;
 
@@ -204,15 +213,23 @@ static void add_stack(uint64_t start, uint64_t length)
 	}
 }
 
-/* libc unmaps a stack as a whole. */
+/* libc unmaps a stack as a whole.  One entry only: another thread may have been
+ * given the same addresses by now, and have added its own. */
 static void drop_stack(uint64_t start, uint64_t length)
 {
 	uint64_t end = pages(start + length);
+	uint64_t word = end << LENGTH_BITS | pages(length);
 	uint64_t *row = row_of(end);
 
-	for (int i = 0; i < IN_ROW; i++)
-		if (load64(&row[i]) >> LENGTH_BITS == end)
-			store64(&row[i], 0);
+	for (int i = 0; i < IN_ROW; i++) {
+		uint64_t seen = word;
+
+		if (load64(&row[i]) == word &&
+		    __atomic_compare_exchange_n(&row[i], &seen, 0, false,
+						__ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+	}
 }
 
 /* Where the mapping begins that ends at this page; 0: there is none. */
@@ -369,30 +386,39 @@ static void draw_in(uint64_t now)
 	begin_window(now);
 }
 
-/* Counts a copy.  False: one more would be too many.  Threads may do so at the
- * same time; what that miscounts does not matter. */
-static bool keep_second(uint64_t now)
+/* Is `now` that long after `since`?  It may be before: a thread that lost its
+ * CPU comes with the time of its call. */
+static bool has_passed(uint64_t since, uint64_t now, uint64_t ticks)
 {
-	if (now - load64(&self.second) >= load64(&self.second_ticks)) {
-		store64(&self.second, now);
-		store(&self.in_second, 0);
+	return (int64_t)(now - since) >= (int64_t)ticks;
+}
+
+/* Spends one.  False: that would be too many.  Threads may do so at the same
+ * time; what that miscounts does not matter. */
+static bool spend(struct budget *budget, uint32_t most, uint64_t now)
+{
+	if (has_passed(load64(&budget->second), now,
+		       load64(&self.second_ticks))) {
+		store64(&budget->second, now);
+		store(&budget->spent, 0);
 	}
-	if (load(&self.in_second) >= A_SECOND)
+	if (load(&budget->spent) >= most)
 		return false;
-	store(&self.in_second, load(&self.in_second) + 1);
+	store(&budget->spent, load(&budget->spent) + 1);
 	return true;
 }
 
-/* The same of a pool, and sees to its rate. */
+/* Counts a copy of the pool.  False: one more would be too many. */
 static bool keep_rate(struct pool *pool, uint64_t now)
 {
-	if (now - load64(&self.window) >= load64(&self.second_ticks) / WINDOWS)
+	if (has_passed(load64(&self.window), now,
+		       load64(&self.second_ticks) / WINDOWS))
 		draw_in(now);
 	else if (load(&self.pools[POOL_EVERY].in_window) +
 			 load(&self.pools[POOL_SLOW].in_window) >=
 		 A_WINDOW)
 		spread_out(now);
-	if (!keep_second(now))
+	if (!spend(&self.budget, A_SECOND, now))
 		return false;
 	store(&pool->in_window, load(&pool->in_window) + 1);
 	return true;
@@ -464,12 +490,18 @@ static struct record_sample *take(int kind, uint64_t now)
 		return NULL;
 	}
 	number = __atomic_fetch_add(&pool->head, 1, __ATOMIC_RELAXED);
-	store64(&log_stacks()->pool[kind].head, number + 1);
+	/* Not number + 1, which may come after a later one. */
+	__atomic_fetch_add(&log_stacks()->pool[kind].head, 1, __ATOMIC_RELAXED);
 	if (number &
 	    ((UINT64_C(1) << record_pool_thin(number + 1, pool->slots)) - 1))
 		return NULL;
 	place = pool->first + record_pool_slot(number, pool->slots);
-	if (!keep_rate(pool, now) || !claim(place) || !fill_sample(place)) {
+	if (!keep_rate(pool, now) || !claim(place)) {
+		lose(kind);
+		return NULL;
+	}
+	if (!fill_sample(place)) {
+		release(place);
 		lose(kind);
 		return NULL;
 	}
@@ -545,7 +577,8 @@ struct record_sample *stack_pick_worst(uint64_t cost, uint64_t now)
 
 	if (cost <= load64(&self.worst.floor) ||
 	    !__atomic_load_n(&self.slow, __ATOMIC_ACQUIRE) ||
-	    cost < load64(&self.slow_ticks) || !keep_second(now))
+	    cost < load64(&self.slow_ticks) ||
+	    !spend(&self.worst.budget, A_SECOND_WORST, now))
 		return NULL;
 	slot = displace(cost);
 	if (slot < 0)
@@ -642,42 +675,60 @@ static uintptr_t page_end(uintptr_t behind, uintptr_t caller)
 	return (at | (PAGE - 1)) + 1;
 }
 
-/* How much of the stack to copy, from the sample's `from` on. */
-static void measure(struct record_sample *sample, const void *behind,
-		    const void *caller)
+/* A part of the stack.  Not in the sample: others may write to the file. */
+struct part {
+	uintptr_t from;
+	uint64_t bytes;
+	enum record_end end;
+};
+
+static void cut(struct part *part, uint64_t most)
+{
+	if (part->bytes > most) {
+		part->bytes = most;
+		part->end = END_SIZE;
+	}
+	part->bytes &= ~UINT64_C(7);
+}
+
+/* What to copy, from part->from on. */
+static void measure(struct part *part, const void *behind, const void *caller)
 {
 	uintptr_t end = owned_end((uintptr_t)behind);
 
-	sample->end = END_OWNER;
+	part->end = END_OWNER;
 	if (end == 0) {
 		end = page_end((uintptr_t)behind, (uintptr_t)caller);
-		sample->end = END_PAGE;
+		part->end = END_PAGE;
 	}
-	if (end - sample->from > self.size) {
-		end = sample->from + self.size;
-		sample->end = END_SIZE;
-	}
-	sample->bytes = (uint32_t)(end - sample->from) & ~7u;
+	part->bytes = end - part->from;
+	cut(part, self.size);
 }
 
-/* Memory for the copy: pages that no earlier one in this place had. */
-static bool fill_copy(uint32_t place, uint64_t bytes)
+/* Memory for the copy: pages that no earlier one in this place had.  Where
+ * there is no more, the copy is cut to those; false: there are none. */
+static bool fill_copy(uint32_t place, struct part *part)
 {
 	uint64_t at = log_layout()->copies_at + place * self.copy_bytes;
 	uint64_t filled = self.state[place] & ~PLACE_BUSY;
-	uint64_t wanted = pages(bytes);
+	uint64_t wanted = pages(part->bytes);
 
 	if (wanted <= filled)
 		return true;
-	if (!log_fill(at + filled * PAGE, (wanted - filled) * PAGE))
-		return false;
+	if (!log_fill(at + filled * PAGE, (wanted - filled) * PAGE)) {
+		cut(part, filled * PAGE);
+		return filled != 0;
+	}
 	__atomic_store_n(&self.state[place], (uint8_t)(PLACE_BUSY | wanted),
 			 __ATOMIC_RELAXED);
 	return true;
 }
 
-static void seal(struct record_sample *sample)
+static void seal(struct record_sample *sample, const struct part *part)
 {
+	sample->from = part->from;
+	sample->bytes = (uint32_t)part->bytes;
+	sample->end = (uint8_t)part->end;
 	sample->chain = 0;
 	sample->event.check = record_event_check(&sample->event);
 	__atomic_store_n(&sample->event.seq, (uint32_t)(sample->number + 1),
@@ -697,20 +748,23 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 {
 	uint32_t place =
 		(uint32_t)(sample - (struct record_sample *)self.samples);
+	uint64_t registers[RECORD_REGISTERS];
+	struct part part;
 	bool filled;
 
 	if (!is_ours(sample))
 		return 0;
-	capture(sample->registers);
-	sample->from = sample->registers[STACK_POINTER];
-	measure(sample, behind, caller);
-	filled = fill_copy(place, sample->bytes);
+	capture(registers);
+	part.from = registers[STACK_POINTER];
+	measure(&part, behind, caller);
+	filled = fill_copy(place, &part);
 	if (!is_ours(sample))
 		return 0;
 	if (filled) {
+		copy_words(sample->registers, registers, RECORD_REGISTERS);
 		copy_words((uint64_t *)(self.copies + place * self.copy_bytes),
-			   (const uint64_t *)sample->from, sample->bytes / 8);
-		seal(sample);
+			   (const uint64_t *)part.from, part.bytes / 8);
+		seal(sample, &part);
 	} else {
 		lose(place < self.pools[POOL_EVERY].slots ? POOL_EVERY
 							  : POOL_SLOW);
