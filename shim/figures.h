@@ -136,6 +136,11 @@ static HOT void figures_sum(struct record_stripe *stripe, uint32_t at,
 	} else if (UNLIKELY(span->outcome >= OUTCOME_BYPASSED)) {
 		figures_count(&op->bypassed[span->outcome - OUTCOME_BYPASSED],
 			      1);
+		/* For the event, and as a slow call; histograms are of those
+		 * that got the lock. */
+		if (span->outcome == OUTCOME_BYPASSED + BYPASS_TIMEOUT)
+			f->wait = figures_difference(stripe, span->asked,
+						     span->entered);
 	}
 	if (UNLIKELY(span->wake != 0) && log_need_wake(at))
 		figures_value(&stripe->wake, span->wake);
@@ -164,7 +169,7 @@ static inline void figures_add(struct thread *t, const struct span *span,
 	if (UNLIKELY(log_alive(left)))
 		figures_look_around();
 	if (UNLIKELY(span->op == OP_MMAP && span->arg & PROT_EXEC &&
-		     span->fd >= 0 && !sys_failed(result)))
+		     !(span->flags & MAP_ANONYMOUS) && !sys_failed(result)))
 		modules_mapped(span->fd, (uint64_t)result, span->length,
 			       span->offset, left);
 	if (UNLIKELY(events & RULES_STACKS)) {

@@ -9,6 +9,7 @@
 #include "record.h"
 #include "sys.h"
 #include "text.h"
+#include "turn.h"
 
 #include "poison.h"
 
@@ -34,6 +35,7 @@ static struct {
 	uint32_t filled;   /* slots that have memory */
 	uint32_t count;    /* modules in the table */
 	uint64_t from, to; /* what those that came later span */
+	struct turn path;  /* who has note_file()'s buffer */
 	struct module table[MOST];
 } self;
 
@@ -172,6 +174,7 @@ void modules_begin(const void *headers, unsigned long count, const char *exe)
 		layout->module_slots == 0 ? NULL : log_at(layout->modules_at);
 	self.slots = layout->module_slots;
 	self.filled = 0;
+	turn_end(&self.path);
 	if (self.area == NULL) {
 		self.used = self.count = 0;
 		return;
@@ -212,12 +215,11 @@ static bool came_back(const struct record_module *m)
 static void note_file(const struct record_module *m, int fd)
 {
 	static char path[PATH_ROOM];
-	static uint32_t busy;
 	char name[32];
 	struct text out = text_over(name, sizeof(name));
 	long n = 0;
 
-	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE) != 0) {
+	if (!turn_begin(&self.path)) {
 		note(m, "");
 		return;
 	}
@@ -226,7 +228,7 @@ static void note_file(const struct record_module *m, int fd)
 	n = sys_readlink(name, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = '\0';
 	note(m, path);
-	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+	turn_end(&self.path);
 }
 
 void modules_mapped(int fd, uint64_t start, uint64_t length, uint64_t offset,
