@@ -431,8 +431,12 @@ long gate_leave(struct span *span, long result)
 				->release(lock_of(span->inside), span->shared);
 		return result;
 	}
-	if (span->outcome == OUTCOME_GATED)
+	if (span->outcome == OUTCOME_GATED) {
 		give_back(t, span);
+		/* Waking others is a system call: forked in a handler there. */
+		if (UNLIKELY(world_self() != span->self))
+			return result;
+	}
 	if (log_is_open()) {
 		figures_add(t, span, result, left);
 		if (UNLIKELY(request_waits()))
