@@ -30,8 +30,13 @@ enum { UNIT = 4096 }; /* of offsets */
 /* libc's functions, NULL: the wrapper makes the call. */
 static void *beneath[WRAP_ENTRIES];
 
-/* The program's own call on its way through libc's function. */
+/* The program's own call on its way through libc's function: where that goes
+ * back to, and the frame that it is in.  A jump out of a handler may leave them
+ * behind. */
 static __thread const void *outer_caller;
+static __thread uintptr_t outer_frame;
+
+enum { LIBC_FRAMES = 4096 }; /* what libc has between us and its call */
 
 void wrap_go_on(unsigned entry, void *function)
 {
@@ -40,7 +45,11 @@ void wrap_go_on(unsigned entry, void *function)
 
 const void *wrap_caller(const void *site)
 {
-	return outer_caller != NULL ? outer_caller : site;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	return outer_caller != NULL && outer_frame - here < LIBC_FRAMES
+		       ? outer_caller
+		       : site;
 }
 
 /* Calls libc's function of this name and returns its result, if it is to be
@@ -55,6 +64,7 @@ const void *wrap_caller(const void *site)
 		function_ =                                                    \
 			(__typeof__(function_))beneath[WRAP_ENTRY_##symbol];   \
 		outer_caller = __builtin_return_address(0);                    \
+		outer_frame = (uintptr_t)__builtin_frame_address(0);           \
 		result_ = function_(__VA_ARGS__);                              \
 		outer_caller = NULL;                                           \
 		return result_;                                                \
