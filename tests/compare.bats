@@ -298,6 +298,14 @@ rates() {
 	run -0 rates -n 4 --warmup 0 --format json --config lock=none \
 		--config lock=mutex -- ./noisy
 	equal "$(json 'c[1]["more_rounds"] > 4 and d["noise"] > 0.05')" True
+	# One or two rounds do not say how many would.
+	for rounds in 1 2; do
+		rm count.*
+		run -0 rates -n $rounds --warmup 0 --config lock=none \
+			--config lock=mutex -- ./noisy
+		contains "$output" 'too few to say how many would settle it'
+		contains "$output" '(-n 20)'
+	done
 	rm count.*
 	run -0 rates -n 1 --warmup 0 --format json --config lock=none \
 		--config lock=mutex -- ./noisy

@@ -11,7 +11,7 @@
 #include "rounds.h"
 #include "target.h"
 
-enum { DEFAULT_ROUNDS = 20, DEFAULT_WARMUP = 1, MOST_WARMUP = 1000 };
+enum { DEFAULT_WARMUP = 1, MOST_WARMUP = 1000 };
 
 struct format {
 	const char *name;
@@ -161,7 +161,7 @@ static int conclude(const struct compare *c, const struct rounds *rounds,
 static int run(int argc, char **argv)
 {
 	struct compare c = {
-		.rounds = DEFAULT_ROUNDS,
+		.rounds = RATIO_DEFAULT_ROUNDS,
 		.warmup = DEFAULT_WARMUP,
 		.format = &formats[0],
 	};

@@ -116,9 +116,16 @@ static void tell_range(const struct ratio *r, char *out, size_t size)
 			 100 * fmax(0, 1 - r->low), 100 * fmax(0, r->high - 1));
 }
 
-static void tell_more(size_t more, size_t rounds, char *out, size_t size)
+static void tell_more(size_t more, size_t done, char *out, size_t size)
 {
-	if (rounds > RATIO_MOST_ROUNDS)
+	size_t rounds = done + more;
+
+	if (done < RATIO_FEW_ROUNDS)
+		snprintf(out, size,
+			 "too few to say how many would settle it, %zu are the "
+			 "default (-n %zu)",
+			 rounds, rounds);
+	else if (rounds > RATIO_MOST_ROUNDS)
 		snprintf(out, size,
 			 "more than %d rounds would be needed: quieten the "
 			 "machine, or let each run do more work",
@@ -136,8 +143,7 @@ static void note_unsettled(const struct comparison *c, size_t i,
 	char range[LINE / 2], more[LINE / 2];
 
 	tell_range(&row->ratio, range, sizeof(range));
-	tell_more(row->more_rounds, c->rounds + row->more_rounds, more,
-		  sizeof(more));
+	tell_more(row->more_rounds, c->rounds, more, sizeof(more));
 	add_note(notes, xasprintf("%s: %s: %s", row->config, range, more));
 }
 

@@ -15,7 +15,7 @@ enum {
 
 static const double normal = 1.959964; /* 97.5 % of the normal law */
 static const double noticed = 0.01;    /* a verdict's smallest effect */
-static const double bounded = 0.02;    /* what more rounds should exclude */
+static const double bounded = 0.02;    /* what is as good as none */
 
 size_t ratio_random(uint64_t *state, size_t count)
 {
@@ -207,25 +207,53 @@ enum ratio_verdict ratio_judge(const struct ratio *r)
 	return RATIO_SAME;
 }
 
-static double half_width(const struct ratio *r)
+static bool is_within(const struct ratio *r)
 {
-	return (log(r->high) - log(r->low)) / 2;
+	return r->low >= 1 - bounded && r->high <= 1 + bounded;
+}
+
+bool ratio_is_settled(const struct ratio *r)
+{
+	return ratio_judge(r) != RATIO_SAME || is_within(r);
+}
+
+/* To what part of it the interval has to shrink about the estimate until it
+ * excludes 1: the arm that reaches across counts.  0: it never does. */
+static double part_for_verdict(const struct ratio *r)
+{
+	double at = log(r->value);
+
+	if (r->value >= 1 + noticed)
+		return at / (at - log(r->low));
+	if (r->value <= 1 - noticed)
+		return at / (at - log(r->high));
+	return 0;
+}
+
+/* The same until it lies within the bounds, with both arms. */
+static double part_for_bounds(const struct ratio *r)
+{
+	double at = log(r->value);
+	double below = (at - log1p(-bounded)) / (at - log(r->low));
+	double above = (log1p(bounded) - at) / (log(r->high) - at);
+
+	return fmax(0, fmin(below, above));
 }
 
 size_t ratio_more_rounds(const struct ratio *r, size_t n)
 {
-	double wanted = fmax(fabs(log(r->value)), log1p(bounded));
-	double width = half_width(r), one;
-	size_t rounds = n;
+	double part, one;
+	size_t rounds = n + 1;
 
-	if (ratio_judge(r) != RATIO_SAME || width <= wanted)
+	if (ratio_is_settled(r))
 		return 0;
-	if (n < 2)
-		return 1;
-	/* What it would be with one round and no stretch. */
-	one = width * sqrt((double)n) / stretch(n);
+	if (n < RATIO_FEW_ROUNDS)
+		return RATIO_DEFAULT_ROUNDS - n;
+	part = fmax(part_for_verdict(r), part_for_bounds(r));
+	/* Its width with one round and no stretch, as a part of what it is. */
+	one = sqrt((double)n) / stretch(n);
 	while (rounds < 100 * RATIO_MOST_ROUNDS &&
-	       one / sqrt((double)rounds) * stretch(rounds) > wanted)
+	       one / sqrt((double)rounds) * stretch(rounds) > part)
 		rounds++;
 	return rounds - n;
 }

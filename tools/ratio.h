@@ -25,7 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RATIO_MOST_ROUNDS = 1000 };
+enum {
+	RATIO_MOST_ROUNDS = 1000,
+	RATIO_DEFAULT_ROUNDS = 20,
+	RATIO_FEW_ROUNDS = 3, /* fewer do not say how noisy they are */
+};
 
 struct ratio {
 	double value, low, high;
@@ -45,9 +49,13 @@ struct ratio ratio_of(const double *base, const double *other, size_t n,
  * more. */
 enum ratio_verdict ratio_judge(const struct ratio *ratio);
 
-/* How many more rounds, of such as the n there are, would settle a ratio that
- * is none: they would show a difference of the size that it has now, or that
- * there is none of 2 %.  0: it is settled. */
+/* Settled: faster, slower, or an interval within 2 % of 1. */
+bool ratio_is_settled(const struct ratio *ratio);
+
+/* How many more rounds, of such as the n there are, would settle it, if the
+ * ratio stayed: they would show a difference, or that there is none of 2 %,
+ * whichever is first.  With fewer than RATIO_FEW_ROUNDS, what is missing to
+ * the default.  0: it is settled. */
 size_t ratio_more_rounds(const struct ratio *ratio, size_t n);
 
 /* What a line through (x[j], values[j][round]) rises by for each unit of x,

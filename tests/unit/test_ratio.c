@@ -217,6 +217,22 @@ static void test_more_rounds(void)
 	const struct ratio found = {1.2, 1.1, 1.3};
 	const struct ratio hopeless = {1, 0.2, 5};
 	const struct ratio one = {1.5, 0, INFINITY};
+	const struct ratio two = {1.5, 0.4, 5.6};
+	static const struct {
+		const char *name;
+		struct ratio r;
+		double least, most;
+	} rows[] = {
+		{"the arm across 1 counts, above", {1.2, 0.98, 1.38}, 3, 8},
+		{"the arm across 1 counts, below", {0.83, 0.7, 1.02}, 3, 8},
+		{"2 % is not excluded: a verdict is near",
+		 {1.018, 0.999, 1.038},
+		 1,
+		 5},
+		{"the arm across 2 % counts", {1.005, 0.99, 1.03}, 25, 45},
+		{"above 1, by less than 1 %", {1.009, 1.001, 1.03}, 1, 100},
+		{"an end that is 1", {1.1, 1, 1.2}, 1, 1},
+	};
 
 	/* Half of twice the width: four times the rounds. */
 	check_between(50, 70, (double)ratio_more_rounds(&wide, 20),
@@ -224,9 +240,15 @@ static void test_more_rounds(void)
 	check_u64(0, ratio_more_rounds(&narrow, 20),
 		  "less than 2 %% either way is settled");
 	check_u64(0, ratio_more_rounds(&found, 20), "a verdict is settled");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_between(rows[i].least, rows[i].most,
+			      (double)ratio_more_rounds(&rows[i].r, 20), "%s",
+			      rows[i].name);
 	check_true(ratio_more_rounds(&hopeless, 5) > RATIO_MOST_ROUNDS,
 		   "hopeless is more than can be asked for");
-	check_u64(1, ratio_more_rounds(&one, 1), "one round wants another");
+	check_u64(19, ratio_more_rounds(&one, 1),
+		  "one round wants the default");
+	check_u64(18, ratio_more_rounds(&two, 2), "and so do two");
 }
 
 enum { SLOPE_ROUNDS = 12, SLOPE_CONFIGS = 3 };
