@@ -135,6 +135,20 @@ runs_of() {
 	contains "$(json 'd["reason"]')" 'fresh rounds do not confirm it'
 }
 
+@test "what fresh rounds do not settle against the library is told so" {
+	# Without a lock it is now less and now more than with one.
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$lock $place" = 'none kernel' ] &&
+			rate=$(echo 200 60 660 100 400 150 270 |
+				cut -d' ' -f$(($(grep -c '^none kernel' runs) % 7 + 1)))
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'which settles nothing'
+	contains "$(json 'd["others"][0]')" 'a larger --budget'
+}
+
 @test "fewer CPUs are the answer when they do as much as a lock" {
 	[ "$(nproc)" -gt 1 ] || skip 'needs two CPUs'
 	program <<-'EOS'

@@ -175,26 +175,42 @@ static void other_calls(const struct profile *p, char ***lines)
 			      units_percent(p->kernel_ns / p->thread_ns)));
 }
 
+static char *tell_more(size_t done, size_t more)
+{
+	if (done < RATIO_FEW_ROUNDS)
+		return xasprintf("%zu fresh round%s too few to say how many "
+				 "would settle it",
+				 done, done == 1 ? " is" : "s are");
+	if (done + more > RATIO_MOST_ROUNDS)
+		return xasprintf("more than %d rounds would be needed",
+				 RATIO_MOST_ROUNDS);
+	return xasprintf("about %zu more round%s would settle it", more,
+			 more == 1 ? "" : "s");
+}
+
 /* What the fresh rounds could not tell. */
 static void other_rounds(const struct tune *t, char ***lines)
 {
 	const struct comparison *c = t->comparison;
 	size_t more;
+	char *rounds;
 
-	if (t->chosen != 0 || c == NULL || c->count <= TUNE_WINNER)
+	if (t->chosen != 0 || c == NULL || c->count <= TUNE_WINNER ||
+	    t->fresh.left_out[TUNE_WINNER])
 		return;
-	more = c->rows[TUNE_WINNER].more_rounds;
+	more = tune_more_rounds(t);
 	if (more == 0)
 		return;
-	add(lines,
-	    xasprintf("a larger --budget, longer runs or a quieter "
-		      "machine: one run is %s from the next%s%s, and "
-		      "about %zu more rounds would settle it",
-		      units_percent(c->noise),
-		      c->others > 0.05 ? ", other programs used part of "
-					 "the CPUs: "
-				       : "",
-		      c->others > 0.05 ? units_percent(c->others) : "", more));
+	rounds = tell_more(c->rounds, more);
+	add(lines, xasprintf("a larger --budget, longer runs or a quieter "
+			     "machine: one run is %s from the next%s%s, and %s",
+			     units_percent(c->noise),
+			     c->others > 0.05 ? ", other programs used part of "
+						"the CPUs: "
+					      : "",
+			     c->others > 0.05 ? units_percent(c->others) : "",
+			     rounds));
+	free(rounds);
 }
 
 char **advice_others(const struct tune *t)

@@ -567,6 +567,33 @@ static char *tell_chosen(const struct tune *t)
 	}
 }
 
+size_t tune_more_rounds(const struct tune *t)
+{
+	const struct comparison_row *row = &t->comparison->rows[TUNE_WINNER];
+
+	if (row->verdict != RATIO_FASTER ||
+	    tune_candidate(t, TUNE_WINNER)->kind == SEARCH_CPUS)
+		return row->more_rounds;
+	return ratio_more_rounds(&t->to_none[TUNE_WINNER],
+				 t->comparison->rounds);
+}
+
+/* Faster than without the library, but not than with it. */
+static char *tell_no_gain(const struct tune *t)
+{
+	const struct comparison_row *row = &t->comparison->rows[TUNE_WINNER];
+	const struct ratio *none = &t->to_none[TUNE_WINNER];
+
+	if (ratio_is_settled(none))
+		return xasprintf("%s is faster than the program as it is, but "
+				 "no faster than the library without a lock",
+				 row->config);
+	return xasprintf("%s is faster than the program as it is, but to the "
+			 "library without a lock it is %.3f [%.3f, %.3f], "
+			 "which settles nothing",
+			 row->config, none->value, none->low, none->high);
+}
+
 static char *tell_unconfirmed(const struct tune *t)
 {
 	const struct comparison_row *row = &t->comparison->rows[TUNE_WINNER];
@@ -577,9 +604,7 @@ static char *tell_unconfirmed(const struct tune *t)
 				 "in a fresh round: %s",
 				 row->config, failure);
 	if (row->verdict == RATIO_FASTER)
-		return xasprintf("%s is faster than the program as it is, but "
-				 "no faster than the library without a lock",
-				 row->config);
+		return tell_no_gain(t);
 	return xasprintf(
 		"%s was the best of the search, but fresh rounds do "
 		"not confirm it: %.3f [%.3f, %.3f]%s",

@@ -79,6 +79,10 @@ enum rounds_end tune_run(struct tune *tune);
 const struct search_candidate *tune_candidate(const struct tune *tune,
 					      size_t row);
 
+/* How many more fresh rounds would say whether the winner is better; 0: it is
+ * said.  pre: there were fresh rounds of it. */
+size_t tune_more_rounds(const struct tune *tune);
+
 /* The configuration of the row that was chosen. */
 const struct config *tune_config(const struct tune *tune);
 
