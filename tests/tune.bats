@@ -159,9 +159,23 @@ runs_of() {
 	equal "$(json '(r["name"], r["ratio"], r["environment"])')" \
 		"('fewer CPUs (1)', 1.98, [])"
 	contains "$(json 'd["reason"]')" 'fewer CPUs are the answer'
+	contains "$(json 'd["reason"]')" 'the cost is probably that of'
 	contains "$(json 'd["reason"]')" 'shoot-downs'
 	run -0 bash -c "$(json 'r["command"]')"
 	equal "$output" 'rate: 198'
+}
+
+@test "by CPU time, fewer CPUs are no candidate" {
+	[ "$(nproc)" -gt 1 ] || skip 'needs two CPUs'
+	# It ends when all were run once.
+	program <<-'EOS'
+		echo "$lock $(nproc)" >>cpus
+		[ "$(grep -c '^bare' runs)" -le 2 ] || exit 3
+	EOS
+	run -1 --separate-stderr mmgate tune --metric cpu --budget 60s -- ./rate
+	contains "$stderr" 'bare: exit status 3'
+	holds "$(runs_of mutex)" -ge 1 'candidates were run'
+	equal "$(grep -vc " $(nproc)\$" cpus || true)" 0
 }
 
 @test "a place is found, and a pair only when it does more than its parts" {

@@ -174,20 +174,21 @@ static void add_hooks(struct builder *b)
 			   xasprintf("lock=mutex hooks=symbols%s", b->calls));
 }
 
-struct search_list search_candidates(const struct profile *p, unsigned cpus)
+struct search_list search_candidates(const struct profile *p, unsigned cpus,
+				     bool fewer)
 {
 	struct builder b = {.profile = p};
 
 	calls_of(p, b.calls);
 	search_add(&b.list, SEARCH_BARE, 0, xstrdup("bare"));
 	add_lock(&b, PLAIN, "mutex");
-	if (cpus > 1)
+	if (fewer && cpus > 1)
 		add_cpus(&b, 1);
 	add_places(&b);
 	add_lock(&b, PLAIN, "spin");
 	add_limit(&b, cpus);
 	add_lock(&b, SPECIAL, "auto");
-	if (cpus > 3)
+	if (fewer && cpus > 3)
 		add_cpus(&b, cpus / 2);
 	add_lock(&b, SPECIAL, "rw");
 	add_single_ops(&b);

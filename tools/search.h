@@ -40,9 +40,10 @@ enum { SEARCH_LINE = 256 };
 bool search_is_worth(const struct profile *profile, char why[SEARCH_LINE]);
 
 /* Candidates, the likeliest first; what this version does not have is not among
- * them. */
+ * them.  fewer: fewer CPUs may be a remedy; by CPU time they nearly always look
+ * like one, whatever they do to the time that passes. */
 struct search_list search_candidates(const struct profile *profile,
-				     unsigned cpus);
+				     unsigned cpus, bool fewer);
 void search_add(struct search_list *list, enum search_kind kind,
 		unsigned effort, char *text);
 

@@ -551,10 +551,10 @@ static char *tell_chosen(const struct tune *t)
 {
 	switch (tune_candidate(t, t->chosen)->kind) {
 	case SEARCH_CPUS:
-		return xstrdup("fewer CPUs are the answer: the cost is that "
-			       "of keeping several CPUs in step (TLB "
-			       "shoot-downs, shared lines), and a lock does "
-			       "no more against it");
+		return xstrdup("fewer CPUs are the answer: the cost is "
+			       "probably that of keeping several CPUs in step "
+			       "(TLB shoot-downs, shared lines), and a lock "
+			       "does no more against it");
 	case SEARCH_PLACE:
 		return xstrdup("mappings of different threads lay side by "
 			       "side, and apart they disturb each other less");
@@ -689,7 +689,8 @@ static enum rounds_end run_all(struct tune *t)
 		say(t, xstrdup(why));
 		return quick_look(t);
 	}
-	t->list = search_candidates(&t->profile, cpus_here());
+	t->list = search_candidates(&t->profile, cpus_here(),
+				    t->target->metric.kind != METRIC_CPU);
 	return plan(t) ? look_and_confirm(t) : ROUNDS_DONE;
 }
 

@@ -55,7 +55,7 @@ static void test_worth(void)
 
 static void test_candidates(void)
 {
-	struct search_list list = search_candidates(&busy, 8);
+	struct search_list list = search_candidates(&busy, 8, true);
 
 	check_text("bare", list.items[0].text, "the first is as it is");
 	check_true(has(&list, "lock=mutex"), "a lock");
@@ -69,9 +69,15 @@ static void test_candidates(void)
 		   "the two ops that matter, alone");
 	check_true(!has(&list, "lock=madvise:mutex"), "but not what does not");
 	drop(&list);
-	list = search_candidates(&busy, 1);
+	list = search_candidates(&busy, 1, true);
 	check_true(!has(&list, "bare cpus=1") && !has(&list, "lock=limit:1"),
 		   "of one CPU there are no fewer");
+	drop(&list);
+	list = search_candidates(&busy, 8, false);
+	check_true(!has(&list, "bare cpus=1") && !has(&list, "bare cpus=4"),
+		   "no fewer CPUs where they are no remedy");
+	check_true(has(&list, "lock=mutex") && has(&list, "lock=limit:4"),
+		   "but all the rest");
 	drop(&list);
 }
 
@@ -82,13 +88,13 @@ static void test_calls(void)
 
 	p.op[OP_MREMAP] = (struct profile_op){10000, 5e8};
 	p.kernel_ns = 1.41e9;
-	list = search_candidates(&p, 2);
+	list = search_candidates(&p, 2, true);
 	check_true(has(&list, "lock=mutex calls=mmap,munmap,mremap"),
 		   "an op that takes no lock by default");
 	drop(&list);
 	p = busy;
 	p.op[OP_MMAP].kernel_ns = 1e6;
-	list = search_candidates(&p, 2);
+	list = search_candidates(&p, 2, true);
 	check_true(!has(&list, "lock=munmap:mutex"), "one op needs no list");
 	drop(&list);
 }
