@@ -294,6 +294,22 @@ runs_of() {
 		"place" not in x["config"]]')" '[]'
 }
 
+@test "what fails in the last run, with a log, is not recommended either" {
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$lock" = mutex ] && [ -n "${MMGATE_LOG-}" ] && exit 4
+	EOS
+	run -0 --separate-stderr tune --budget 20s --format json -- ./rate
+	equal "$stderr" ''
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'failed in a last run'
+	contains "$(json 'd["reason"]')" 'exit status 4'
+	equal "$(json '[x["failure"] for x in d["tried"]
+		if x["config"] == "lock=mutex"]')" "['exit status 4']"
+	equal "$(json '[x["ratio"] for x in d["fresh"]]')" '[1, 1, 2]'
+	contains "$(json 'd["others"][0]')" 'why the program fails under it'
+}
+
 @test "--check-output drops a setting that changes what it prints" {
 	program <<-'EOS'
 		[ "$lock" = spin ] && echo 'something else' && rate=300

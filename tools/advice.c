@@ -213,13 +213,30 @@ static void other_rounds(const struct tune *t, char ***lines)
 	free(rounds);
 }
 
+/* A setting that would have helped. */
+static void other_failure(const struct tune *t, char ***lines)
+{
+	for (size_t row = TUNE_WINNER;
+	     t->comparison != NULL && row < t->comparison->count; row++) {
+		const struct search_candidate *c = tune_candidate(t, row);
+		const char *failure = t->tries[c - t->list.items].failure;
+
+		if (failure != NULL)
+			add(lines, xasprintf("%s again, when it is clear why "
+					     "the program fails under it: %s",
+					     c->text, failure));
+	}
+}
+
 char **advice_others(const struct tune *t)
 {
 	char **lines = xcalloc(1, sizeof(*lines));
 
 	other_rounds(t, &lines);
-	if (t->chosen == 0)
+	if (t->chosen == 0) {
+		other_failure(t, &lines);
 		other_cpus(t, &lines);
+	}
 	if (t->tries != NULL || t->needed_s > 0) {
 		other_allocator(&t->profile, &lines);
 		other_calls(&t->profile, &lines);

@@ -622,12 +622,33 @@ static void judge(struct tune *t)
 	}
 }
 
+/* It was confirmed, and then it failed after all. */
+static void take_back(struct tune *t)
+{
+	struct rounds *r = t->failed;
+	size_t at = t->chosen == TUNE_WINNER ? t->winner : t->simpler;
+
+	t->tries[at].failure = xstrdup(r->failure);
+	say(t, xasprintf("%s was confirmed in fresh rounds, and failed in a "
+			 "last run, with a log: %s",
+			 tune_config(t)->text, r->failure));
+	t->chosen = 0;
+	t->failed = NULL;
+	rounds_forgive(r);
+}
+
 /* What it costs in the worst wait. */
 static enum rounds_end look_at_waits(struct tune *t)
 {
+	enum rounds_end end;
+
 	if (t->chosen == 0 || tune_candidate(t, t->chosen)->kind == SEARCH_CPUS)
 		return ROUNDS_DONE;
-	return run_logged(t, tune_config(t)->text, &t->waits);
+	end = run_logged(t, tune_config(t)->text, &t->waits);
+	if (end != ROUNDS_FAILED)
+		return end;
+	take_back(t);
+	return ROUNDS_DONE;
 }
 
 /* --- all of it --- */
