@@ -310,6 +310,39 @@ runs_of() {
 	contains "$(json 'd["others"][0]')" 'why the program fails under it'
 }
 
+@test "what fails beside a pair is not recommended either" {
+	# Once, when the pair is there to be held against it.
+	program <<-'EOS'
+		[ "$place" = thread ] && rate=150
+		[ "$lock $place" = 'spin kernel' ] && rate=140
+		[ "$lock $place" = 'spin thread' ] && rate=${PAIR-100}
+		[ "$lock $place" = 'none thread' ] && grep -q '^spin thread' runs &&
+			mkdir once && exit 4
+	EOS
+	run -0 tune --budget 30s --format json -- ./rate
+	[ -d once ]
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'failed in a later round: exit status 4'
+	# The pair itself may do.
+	rm -r once runs
+	PAIR=160 run -0 tune --budget 30s --format json -- ./rate
+	[ -d once ]
+	equal "$(json 'r["config"]')" 'lock=spin place=thread'
+}
+
+@test "a program that fails beside a pair is an error with its output" {
+	program <<-'EOS'
+		[ "$place" = thread ] && rate=150
+		[ "$lock $place" = 'spin kernel' ] && rate=140
+		[ "$lock" = bare ] && grep -q '^spin thread' runs &&
+			echo 'out of luck' && exit 3
+	EOS
+	run -1 --separate-stderr tune --budget 30s -- ./rate
+	equal "$output" ''
+	contains "$stderr" 'bare: exit status 3'
+	contains "$stderr" 'out of luck'
+}
+
 @test "--check-output drops a setting that changes what it prints" {
 	program <<-'EOS'
 		[ "$lock" = spin ] && echo 'something else' && rate=300

@@ -394,29 +394,46 @@ static void add_try(struct tune *t, char *text, const struct rounds *r,
 		t->tries[at].ratio = ratio_to(r, 0, 2, r->done);
 }
 
+/* Takes the pair if it is better than the winner, or than nothing where that
+ * failed beside it. */
+static void take_pair(struct tune *t, char *pair, const struct rounds *r,
+		      char *const *failures)
+{
+	double than = 1;
+
+	add_try(t, pair, r, failures[2]);
+	t->tries[t->winner].failure = failures[1];
+	if (r->done == 0 || failures[2] != NULL)
+		return;
+	if (failures[1] == NULL)
+		than = ratio_to(r, 0, 1, r->done).value;
+	if (t->tries[t->list.count - 1].ratio.value > better * than)
+		t->winner = t->list.count - 1;
+}
+
 static enum rounds_end combine(struct tune *t)
 {
 	char *pair = t->winner != 0 ? new_pair(t) : NULL, *failures[3] = {0};
 	double runs = fitting(t, combine_part * left(t));
 	size_t rounds = (size_t)fmin(MOST_STAGE / 2, runs / 3);
 	enum rounds_end end = ROUNDS_DONE;
-	struct rounds r;
+	struct rounds *r;
 
 	if (pair == NULL || rounds < LEAST_STAGE ||
 	    fitting(t, left(t)) < 3 * (double)rounds + least_runs(0))
 		return ROUNDS_DONE;
+	r = xcalloc(1, sizeof(*r));
 	open_rounds(
-		t, &r,
+		t, r,
 		(const char *[]){"bare", t->list.items[t->winner].text, pair},
 		3);
 	for (; rounds > 0 && end == ROUNDS_DONE; rounds--)
-		end = one_round(t, &r, 1, failures);
-	add_try(t, pair, &r, failures[2]);
-	if (r.done > 0 && failures[2] == NULL &&
-	    t->tries[t->list.count - 1].ratio.value >
-		    better * ratio_to(&r, 0, 1, r.done).value)
-		t->winner = t->list.count - 1;
-	rounds_free(&r);
+		end = one_round(t, r, 1, failures);
+	take_pair(t, pair, r, failures);
+	if (end == ROUNDS_FAILED)
+		return end; /* the rounds have the failure */
+	rounds_free(r);
+	free(r);
 	return end;
 }
 
@@ -523,11 +540,15 @@ const struct config *tune_config(const struct tune *t)
 /* Better than the program as it is, and by more than having the library. */
 static bool holds(const struct tune *t, size_t row)
 {
-	if (row >= t->comparison->count || t->fresh.left_out[row] ||
+	const struct search_candidate *c;
+
+	if (row >= t->comparison->count ||
 	    t->comparison->rows[row].verdict != RATIO_FASTER)
 		return false;
-	return tune_candidate(t, row)->kind == SEARCH_CPUS ||
-	       ratio_judge(&t->to_none[row]) == RATIO_FASTER;
+	c = tune_candidate(t, row);
+	return t->tries[c - t->list.items].failure == NULL &&
+	       (c->kind == SEARCH_CPUS ||
+		ratio_judge(&t->to_none[row]) == RATIO_FASTER);
 }
 
 static double value(const struct tune *t, size_t row)
@@ -601,7 +622,7 @@ static char *tell_unconfirmed(const struct tune *t)
 
 	if (failure != NULL)
 		return xasprintf("%s was the best of the search, and failed "
-				 "in a fresh round: %s",
+				 "in a later round: %s",
 				 row->config, failure);
 	if (row->verdict == RATIO_FASTER)
 		return tell_no_gain(t);
