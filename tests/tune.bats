@@ -88,14 +88,51 @@ runs_of() {
 	holds "$(runs_of mutex)" -gt 20 'rounds of the winner'
 	equal "$(json '[x["rounds"] for x in d["tried"]
 		if x["config"] == "lock=spin"]')" "[$(runs_of spin)]"
-	# What takes half as long again is out after one look.
+	# What is less than half as good is out after one look.
 	rm runs
 	program <<-'EOS'
 		[ "$lock" = mutex ] && rate=200
-		[ "$lock" = spin ] && rate=50
+		[ "$lock" = spin ] && rate=40
 	EOS
 	run -0 tune --budget 20s -- ./rate
 	equal "$(runs_of spin)" 1
+}
+
+@test "one bad run, or one lucky one without it, drops nothing that helps" {
+	program <<-'EOS'
+		[ "$lock $place" = 'mutex kernel' ] && rate=200
+		[ "$(grep -c '^mutex kernel' runs)" = 1 ] &&
+			[ "$lock $place" = 'mutex kernel' ] && rate=60
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json 'r["config"]')" 'lock=mutex'
+	# The second is that of the first round of the search.
+	rm runs
+	program <<-'EOS'
+		[ "$lock $place" = 'mutex kernel' ] && rate=150
+		[ "$lock $place" = 'bare kernel' ] &&
+			[ "$(grep -c '^bare' runs)" = 2 ] && rate=240
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json 'r["config"]')" 'lock=mutex'
+}
+
+@test "few rounds do not say that nothing is better" {
+	program <<-EOS
+		[ "\$lock \$(nproc)" = 'bare $(nproc)' ] || rate=40
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'looked better than the program as it is'
+	contains "$(json 'd["reason"]')" 'in no more than 1 round'
+	program <<-EOS
+		[ "\$lock \$(nproc)" = 'bare $(nproc)' ] ||
+			[ -n "\${MMGATE_LOG-}" ] || exit 4
+	EOS
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'fails under each of the '
+	lacks "$(json 'd["others"]')" 'not what holds it up'
 }
 
 @test "the text has a command and variables that do what was measured" {

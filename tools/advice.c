@@ -213,6 +213,14 @@ static void other_rounds(const struct tune *t, char ***lines)
 	free(rounds);
 }
 
+static bool is_failing(const struct tune *t)
+{
+	for (size_t i = 1; t->tries != NULL && i < t->list.count; i++)
+		if (t->tries[i].failure != NULL)
+			return true;
+	return false;
+}
+
 /* A setting that would have helped. */
 static void other_failure(const struct tune *t, char ***lines)
 {
@@ -241,7 +249,8 @@ char **advice_others(const struct tune *t)
 		other_allocator(&t->profile, &lines);
 		other_calls(&t->profile, &lines);
 	}
-	if (lines[0] == NULL && t->chosen == 0 && t->profile.known)
+	if (lines[0] == NULL && t->chosen == 0 && t->profile.known &&
+	    !is_failing(t))
 		add(&lines, xstrdup("nothing: this lock is not what holds it "
 				    "up"));
 	return lines;

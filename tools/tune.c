@@ -16,7 +16,7 @@ enum {
 	FIRST_STAGE = 4, /* at most; the next ones twice as many each */
 	MOST_STAGE = 20,
 	LEAST_FRESH = 8,
-	FEW_FRESH = 5, /* enough for an interval that means something */
+	FEW_ROUNDS = 5, /* enough for an interval that means something */
 	MOST_FRESH = 60,
 	QUICK = 5, /* rounds where there is nothing to look for */
 	LOG_RUNS = 1,
@@ -24,7 +24,7 @@ enum {
 
 static const double search_part = 0.5;  /* of the time that is left */
 static const double combine_part = 0.3; /* of what is left then */
-static const double much_slower = 0.67; /* out after one look */
+static const double much_slower = 0.5;  /* out after one look */
 static const double better = 1.02;      /* worth a second setting */
 static const double slack = 1.1;        /* how exactly a budget is kept */
 
@@ -490,7 +490,7 @@ static size_t fresh_rounds(struct tune *t, size_t count)
 		return rounds;
 	if (spent(t) + LEAST_FRESH * each <= slack * t->budget_s)
 		return LEAST_FRESH;
-	return rounds >= FEW_FRESH ? rounds : 0;
+	return rounds >= FEW_ROUNDS ? rounds : 0;
 }
 
 static enum rounds_end confirm(struct tune *t)
@@ -683,6 +683,28 @@ static enum rounds_end quick_look(struct tune *t)
 			 (size_t)fmax(1, fmin(QUICK, fit)));
 }
 
+/* By the rounds of those that were in to the end. */
+static char *tell_none(const struct tune *t)
+{
+	size_t rounds = 0;
+
+	for (size_t i = 1; i < t->list.count; i++)
+		if (t->tries[i].rounds > rounds)
+			rounds = t->tries[i].rounds;
+	if (rounds >= FEW_ROUNDS)
+		return xasprintf("none of the %zu settings that were tried is "
+				 "better than the program as it is",
+				 t->list.count - 1);
+	if (rounds == 0)
+		return xasprintf("the program fails under each of the %zu "
+				 "settings that were tried",
+				 t->list.count - 1);
+	return xasprintf("none of the %zu settings that were tried looked "
+			 "better than the program as it is, in no more than "
+			 "%zu round%s",
+			 t->list.count - 1, rounds, rounds == 1 ? "" : "s");
+}
+
 static enum rounds_end look_and_confirm(struct tune *t)
 {
 	enum rounds_end end;
@@ -694,9 +716,7 @@ static enum rounds_end look_and_confirm(struct tune *t)
 	if (end != ROUNDS_DONE)
 		return end;
 	if (t->winner == 0) {
-		say(t, xasprintf("none of the %zu settings that were tried is "
-				 "better than the program as it is",
-				 t->list.count - 1));
+		say(t, tell_none(t));
 		return ROUNDS_DONE;
 	}
 	end = confirm(t);
