@@ -313,6 +313,33 @@ rates() {
 		"(None, 'no difference')"
 }
 
+@test "what each second of delay costs is said of times and rates alone" {
+	cat >delayed <<-'EOS'
+		#!/bin/sh
+		[ -n "${MMGATE_LOG-}" ] && "$SUBJECTS/mapper" -n 100 >/dev/null
+		case ${MMGATE_DELAY-} in
+		munmap*) echo 'rate: 80'; echo 'latency: 125' ;;
+		*) echo 'rate: 100'; echo 'latency: 100' ;;
+		esac
+	EOS
+	chmod +x delayed
+	configs=(--config lock=none --config 'lock=none delay=munmap:1us')
+	run -0 rates -n 2 "${configs[@]}" -- ./delayed
+	contains "$output" "of the program's time"
+	contains "$output" 'of each second so added to munmap calls'
+	run -0 rates -n 2 --format json "${configs[@]}" -- ./delayed
+	equal "$(json 'd["slope"]["per_second"] > 0')" True
+	latency=(mmgate compare -n 2 --lower --metric '^latency: ([0-9.]+)')
+	run -0 "${latency[@]}" "${configs[@]}" -- ./delayed
+	contains "$output" 'each us added to every munmap call costs 25 %'
+	contains "$output" 'of what is measured'
+	lacks "$output" 'of each second'
+	run -0 "${latency[@]}" --format json "${configs[@]}" -- ./delayed
+	equal "$(json '(round(d["slope"]["per_us"], 9),
+		d["slope"]["per_second"], d["slope"]["per_second_ci95"])')" \
+		'(0.25, None, None)'
+}
+
 @test "a signal ends the run and keeps the whole rounds" {
 	# Two rounds of numbers, then a run that goes on.
 	cat >slow <<-'EOS'

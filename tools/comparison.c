@@ -128,6 +128,12 @@ static double *times(const struct comparison *c, size_t row)
 	return values;
 }
 
+/* Does it rise and fall with the time that the whole program takes? */
+static bool is_of_time(const struct metric *metric)
+{
+	return metric->kind == METRIC_WALL || !metric->lower;
+}
+
 /* A run without delay says how many calls there are, and in what time. */
 static void find_share(struct comparison *c, const struct rounds *rounds,
 		       const double *us, enum op op)
@@ -160,7 +166,8 @@ static void find_slope(struct comparison *c, const struct rounds *rounds)
 		c->slope.op = op_name(op);
 		c->slope.per_us = ratio_slope((const double *const *)values, us,
 					      c->count, c->rounds);
-		find_share(c, rounds, us, op);
+		if (is_of_time(c->metric))
+			find_share(c, rounds, us, op);
 	}
 	for (size_t i = 0; i < c->count; i++)
 		free(values[i]);

@@ -30,7 +30,9 @@ struct comparison_slope {
 	const char *op;      /* NULL: there is none to tell */
 	struct ratio per_us; /* part of the time, for each us added to a call */
 	/* Of each second added to its calls, what the program takes longer; 0
-	 * where the number of calls is not known. */
+	 * where the number of calls is not known, or the metric tells nothing
+	 * of the time that passes: it is CPU time, or what is better the less
+	 * it is (a latency). */
 	struct ratio per_second;
 };
 

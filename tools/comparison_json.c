@@ -37,6 +37,9 @@ static void put_slope(struct json *j, const struct comparison_slope *slope)
 		json_double(j, "per_second", slope->per_second.value);
 		json_range(j, "per_second_ci95", slope->per_second.low,
 			   slope->per_second.high);
+	} else {
+		json_null(j, "per_second");
+		json_null(j, "per_second_ci95");
 	}
 	json_close(j);
 }

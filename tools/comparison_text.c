@@ -163,15 +163,27 @@ static void note_machine(const struct comparison *c, struct notes *notes)
 					  units_percent(c->stolen)));
 }
 
-static void note_slope(const struct comparison_slope *s, struct notes *notes)
+/* What the slope is a part of. */
+static const char *whole(const struct metric *metric)
 {
+	if (metric->kind == METRIC_CPU)
+		return "the program's CPU time";
+	if (metric->kind == METRIC_REGEX && metric->lower)
+		return "what is measured";
+	return "the program's time";
+}
+
+static void note_slope(const struct comparison *c, struct notes *notes)
+{
+	const struct comparison_slope *s = &c->slope;
+
 	if (s->op == NULL)
 		return;
 	add_note(notes,
 		 xasprintf("what if: each us added to every %s call costs "
-			   "%.3g %% [%.3g, %.3g] of the program's time",
+			   "%.3g %% [%.3g, %.3g] of %s",
 			   s->op, 100 * s->per_us.value, 100 * s->per_us.low,
-			   100 * s->per_us.high));
+			   100 * s->per_us.high, whole(c->metric)));
 	if (s->per_second.value > 0)
 		add_note(notes,
 			 xasprintf("of each second so added to %s calls the "
@@ -200,7 +212,7 @@ static struct notes notes_of(const struct comparison *c)
 		}
 	if (unsettled)
 		note_machine(c, &notes);
-	note_slope(&c->slope, &notes);
+	note_slope(c, &notes);
 	return notes;
 }
 

@@ -9,6 +9,7 @@
 enum { ROUNDS = 6, CONFIGS = 3 };
 
 static const char *metric_text;
+static bool metric_lower;
 static struct metric metric;
 static struct config configs[CONFIGS];
 static struct profile *profiles;
@@ -46,7 +47,7 @@ static struct comparison *compare(const double values[CONFIGS])
 	};
 	char why[METRIC_LINE];
 
-	metric_set(&metric, metric_text, false, why);
+	metric_set(&metric, metric_text, metric_lower, why);
 	for (size_t i = 0; i < ROUNDS * CONFIGS; i++)
 		samples[i].value = values[i % CONFIGS];
 	return comparison_new(&rounds, ROUNDS);
@@ -116,6 +117,43 @@ static void test_share(void)
 	profiles = NULL;
 }
 
+/* Of what is measured, not of the time that passes. */
+static void test_share_of_others(void)
+{
+	static const struct {
+		const char *name, *metric;
+		bool lower;
+		double least, most;
+	} rows[] = {
+		{"the time that passed", "wall", true, 0.3999, 0.4001},
+		{"a rate", "x(.)", false, 0.3, 0.5},
+		{"CPU time", "cpu", true, 0, 0},
+		{"a latency", "x(.)", true, 0, 0},
+	};
+	static const char *const munmap[] = {"none", "munmap:5us",
+					     "munmap:10us"};
+	static const double times[] = {2, 2.2, 2.4}, rates[] = {12, 11, 10};
+	struct profile known[CONFIGS] = {{.known = true, .wall_s = 2}};
+
+	known[0].op[OP_MUNMAP].count = 100000;
+	profiles = known;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct comparison *c;
+
+		metric_text = rows[i].metric;
+		metric_lower = rows[i].lower;
+		set_delays(munmap);
+		c = compare(rows[i].lower ? times : rates);
+		check_text("munmap", c->slope.op, "there is a slope");
+		check_between(rows[i].least, rows[i].most,
+			      c->slope.per_second.value,
+			      "of each second added, by %s", rows[i].name);
+		drop(c);
+	}
+	metric_lower = false;
+	profiles = NULL;
+}
+
 static void test_other_differences(void)
 {
 	static const char *const munmap[] = {"none", "munmap:5us",
@@ -164,6 +202,7 @@ int main(void)
 	test_rows();
 	test_slopes();
 	test_share();
+	test_share_of_others();
 	test_other_differences();
 	return check_done();
 }
