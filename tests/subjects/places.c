@@ -248,7 +248,7 @@ static void jit(void)
 	static const char code[] = "\x55\x48\x89\xe5\xff\xd2\x5d\xc3";
 	int (*call)(void *, size_t, int (*)(void *, size_t));
 	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			MAP_PRIVATE | MAP_ANONYMOUS, 0, 0);
 
 	if (at == MAP_FAILED)
 		fail("mmap");
