@@ -387,10 +387,8 @@ static bool arrive_in_child(void)
 	return has_work(rules_settings());
 }
 
-__attribute__((constructor)) static void start(int argc, char **argv,
-					       char **argument)
+static void begin(char **argv, char **env)
 {
-	char **env = libc_environment(argument);
 	const Elf64_auxv_t *auxv = libc_auxv(env);
 	const struct patch_process process = {
 		.headers = (const void *)auxv_value(auxv, AT_PHDR),
@@ -402,8 +400,6 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	struct record_pair began;
 	struct figures_callers callers;
 
-	(void)argc;
-	(void)argv;
 	if (is_secure(auxv))
 		return;
 	read_settings(env);
@@ -436,6 +432,14 @@ __attribute__((constructor)) static void start(int argc, char **argv,
 	figures_now_and_then = correct_log;
 	gate_init(&knobs);
 	world_start(has_work(&knobs));
+}
+
+__attribute__((constructor)) static void start(int argc, char **argv,
+					       char **argument)
+{
+	(void)argc;
+	if (libc_is_this())
+		begin(argv, libc_environment(argument));
 }
 
 __attribute__((destructor)) static void finish(void)

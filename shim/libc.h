@@ -14,6 +14,10 @@
 
 #include "elf.h"
 
+/* Is it the one that the library is built for?  musl's loader takes itself for
+ * glibc, which passes constructors other arguments.  Before all else. */
+bool libc_is_this(void);
+
 /* The environment; argument: the constructor's third. */
 char **libc_environment(char **argument);
 

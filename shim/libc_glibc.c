@@ -6,6 +6,14 @@
 
 #include "poison.h"
 
+/* A name that musl does not have; nothing calls it. */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+bool libc_is_this(void)
+{
+	return gnu_get_libc_version != NULL;
+}
+
 /* The constructor runs before libc's own: there is nothing to ask yet. */
 char **libc_environment(char **argument)
 {

@@ -22,6 +22,12 @@ static Elf64_auxv_t vector[] = {
 	{.a_type = AT_NULL},
 };
 
+/* glibc's loader looks for musl's library by name, and does not find it. */
+bool libc_is_this(void)
+{
+	return true;
+}
+
 char **libc_environment(char **argument)
 {
 	(void)argument;

@@ -24,10 +24,10 @@ symbols() { # of ops.def
 	esac
 }
 
-@test "the library takes nothing of libc but errno" {
+@test "the library takes nothing of libc but errno, and whether it is glibc" {
 	run -0 nm -D --undefined-only "$LIBRARY"
-	taken=$(awk '{ sub(/@.*/, "", $NF); print $NF }' <<<"$output")
-	equal "$taken" __errno_location
+	taken=$(awk '{ sub(/@.*/, "", $NF); print $(NF - 1), $NF }' <<<"$output")
+	equal "$taken" $'U __errno_location\nw gnu_get_libc_version'
 }
 
 @test "the library runs on any glibc from 2.17 on" {

@@ -379,3 +379,15 @@ none_missed() {
 	run -0 report 'sorted(e["calls"]["madvise"]["count"] for e in p)'
 	[ "$output" = '[1, 10]' ]
 }
+
+@test "glibc's library leaves musl programs among the children alone" {
+	# musl's loader takes it, and says nothing to constructors.
+	for load in large churn threads files calls child; do
+		run -0 "$BUILD/mmgate" run --quiet --lock mutex \
+			-o "$LOGS/$load" -- sh -c "'$LOADS' $load; echo \$?"
+		[ "${lines[-1]}" = 0 ]
+		# Not in it, and not in the log.
+		run -0 "$BUILD/mmgate" report --format json "$LOGS/$load"
+		! grep -q '"loads"' <<<"$output"
+	done
+}
