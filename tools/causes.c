@@ -66,6 +66,8 @@ static unsigned take_prices(const struct crowd *c, struct crowd_sum *alone,
 	return worst;
 }
 
+enum { FEW_ALONE = 30 };
+
 /* Where the waiting was, and for whom. */
 static char *evidence(const struct sums *s)
 {
@@ -82,11 +84,15 @@ static char *evidence(const struct sums *s)
 			units_percent(
 				sums_ratio(s->sleeps, s->kernel_waits.likely)));
 	culprit = culprits(s);
-	out = alone.count == 0
-		      ? sums_say("%s took %s on average, and each of %s calls "
-				 "found another thread's call in the kernel%s",
+	/* What a few took is chance, and no price. */
+	out = alone.count < FEW_ALONE
+		      ? sums_say("%s took %s on average, and all but %s of %s "
+				 "calls found another thread's call in the "
+				 "kernel%s",
 				 kind, average(&crowded),
-				 units_count(crowded.count), culprit)
+				 units_count(alone.count),
+				 units_count(alone.count + crowded.count),
+				 culprit)
 		      : sums_say("%s took %s on average when another thread's "
 				 "call was in the kernel (%s calls), %s when "
 				 "none was (%s calls)%s",

@@ -180,6 +180,8 @@ struct sums sums_of(const struct verdict_facts *facts)
 		/* The others may have waited more. */
 		s.kernel_waits.high =
 			fmax(s.kernel_waits.high, above_cheapest(p));
+	s.kernel_waits.low = fmin(s.kernel_waits.low, s.kernel_waits.likely);
+	s.kernel_waits.high = fmax(s.kernel_waits.high, s.kernel_waits.likely);
 	return s;
 }
 

@@ -244,6 +244,34 @@ static void test_crowd(void)
 	check_answer(VERDICT_YES, v, "a price without a single one alone");
 	check_between(0.7 * 0.27e9, 1.1 * 0.27e9, v->lost.likely,
 		      "by how it grows with the crowd");
+	check_true(v->lost.low <= v->lost.likely, "in its range");
+	verdict_drop(&run.verdict);
+}
+
+/* Ten calls in a thousand came in alone, and were held up by something else. */
+static void test_few_alone(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+	uint64_t at;
+	unsigned i;
+
+	for (i = 0; i < 990; i++) {
+		at = (uint64_t)i * 10 * MS;
+		call(&run, of(OP_MUNMAP, 1, 0, 64 * KIB), at, 2 * MS);
+		call(&run, of(OP_MPROTECT, 2, 0, 4096), at + 1 * US,
+		     i % 2 ? 5 * US : 2 * MS);
+		if (i % 99 == 0)
+			call(&run, of(OP_MPROTECT, 2, 0, 4096), at + 8 * MS,
+			     1900 * US);
+	}
+	v = judge(&run, 5000u * UINT64_C(1000000));
+	check_true(v->lost.low <= v->lost.likely &&
+			   v->lost.likely <= v->lost.high,
+		   "what is likely is in the range");
+	check_true(!cause(v, CAUSE_LOCK) || strstr(cause(v, CAUSE_LOCK)->text,
+						   "all but 10 of 1.00 k"),
+		   "what a few took alone is not told as a price");
 	verdict_drop(&run.verdict);
 }
 
@@ -800,6 +828,7 @@ int main(void)
 	test_no_lock();
 	test_slow_calls();
 	test_crowd();
+	test_few_alone();
 	test_outlier();
 	test_shared();
 	test_sleeps();
