@@ -631,9 +631,9 @@ static inline __attribute__((always_inline)) void capture(uint64_t *registers)
 }
 
 #if defined(__x86_64__)
-enum { STACK_POINTER = 6 };
+enum { STACK_POINTER = 6, CAPTURED = 8 };
 #else
-enum { STACK_POINTER = 12 };
+enum { STACK_POINTER = 12, CAPTURED = 14 };
 #endif
 
 /* Not a function that others replace, and no registers that the program may
@@ -748,7 +748,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 {
 	uint32_t place =
 		(uint32_t)(sample - (struct record_sample *)self.samples);
-	uint64_t registers[RECORD_REGISTERS];
+	uint64_t registers[CAPTURED];
 	struct part part;
 	bool filled;
 
@@ -761,7 +761,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 	if (!is_ours(sample))
 		return 0;
 	if (filled) {
-		copy_words(sample->registers, registers, RECORD_REGISTERS);
+		copy_words(sample->registers, registers, CAPTURED);
 		copy_words((uint64_t *)(self.copies + place * self.copy_bytes),
 			   (const uint64_t *)part.from, part.bytes / 8);
 		seal(sample, &part);

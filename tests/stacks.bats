@@ -202,6 +202,51 @@ bare malloc 15"
 	env SECRET=$secret LD_PRELOAD="$LIBRARY" true
 }
 
+# with_registers: samples in the log, and those of them with registers.
+with_registers() {
+	cat >"$BATS_TEST_TMPDIR/registers.c" <<-'END'
+		#include <stdio.h>
+		#include "record.h"
+		int main(int argc, char **argv)
+		{
+			static struct record_header h;
+			struct record_sample s;
+			FILE *log = fopen(argv[argc - 1], "r");
+			unsigned used = 0, kept = 0, k;
+
+			if (!log || fread(&h, sizeof(h), 1, log) != 1 ||
+			    fseek(log, (long)h.stacks.samples_at, SEEK_SET))
+				return 1;
+			for (unsigned i = 0; i < record_samples(&h.stacks); i++) {
+				if (fread(&s, sizeof(s), 1, log) != 1)
+					return 1;
+				used += s.event.seq != 0;
+				for (k = 0; k < RECORD_REGISTERS; k++)
+					if (s.registers[k] != 0)
+						break;
+				kept += k < RECORD_REGISTERS;
+			}
+			printf("%u %u\n", used, kept);
+			return 0;
+		}
+	END
+	gcc -iquote "$ROOT/shim" -o "$BATS_TEST_TMPDIR/registers" \
+		"$BATS_TEST_TMPDIR/registers.c"
+	"$BATS_TEST_TMPDIR/registers" "$LOGS"/*-*.mmgate
+}
+
+@test "what lay in registers goes with the copies" {
+	mmgate run --quiet --stacks every:1 --keep-raw -o "$LOGS" -- \
+		"$PLACES" direct 10
+	read -r used kept <<<"$(with_registers)"
+	holds "$used" -ge 20 'samples'
+	equal "$kept" "$used" 'with registers'
+	sampled "$PLACES" direct 10
+	read -r used kept <<<"$(with_registers)"
+	holds "$used" -ge 20 'samples'
+	equal "$kept" 0 'with registers'
+}
+
 # Each call is picked for itself; their sum is all there were.
 @test "estimates of a long run add up to its calls" {
 	mmgate run --quiet --stacks every:10 -o "$LOGS" -- \

@@ -143,11 +143,29 @@ static void wipe(struct work *w, uint64_t at, uint64_t end)
 		    end - at < sizeof(zeros) ? end - at : sizeof(zeros), at);
 }
 
+/* What lay in registers is the program's memory, too.  Holes stay holes. */
+static void drop_registers(struct work *w)
+{
+	static const uint64_t zeros[RECORD_REGISTERS];
+	uint64_t had[RECORD_REGISTERS];
+	uint64_t at = log_stacks(w->log)->samples_at +
+		      offsetof(struct record_sample, registers);
+	uint32_t i;
+
+	for (i = 0; i < log_samples(w->log);
+	     i++, at += sizeof(struct record_sample))
+		if (pread(w->file, had, sizeof(had), (off_t)at) ==
+			    (ssize_t)sizeof(had) &&
+		    memcmp(had, zeros, sizeof(had)) != 0)
+			put(w, zeros, sizeof(zeros), at);
+}
+
 static void drop_copies(struct work *w)
 {
 	const struct record_stacks *s = log_stacks(w->log);
 	uint64_t bytes = log_samples(w->log) * s->copy_bytes;
 
+	drop_registers(w);
 	if (w->error == 0 &&
 	    fallocate(w->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)s->copies_at, (off_t)bytes) != 0)
