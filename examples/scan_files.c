@@ -178,15 +178,17 @@ static void scan_mapped(unsigned int file, int fd)
 
 static void scan_read(unsigned int file, int fd, uint64_t *buffer)
 {
-	size_t bytes = size_of(file), done = 0;
+	char *at = (char *)buffer;
+	size_t left = size_of(file);
 
-	while (done < bytes) {
-		ssize_t got = read(fd, (char *)buffer + done, bytes - done);
+	while (left > 0) {
+		ssize_t got = read(fd, at, left);
 
 		if (got <= 0)
 			common_fail("cannot read file %u: %s", file,
 				    got ? strerror(errno) : "it is too short");
-		done += (size_t)got;
+		at += got;
+		left -= (size_t)got;
 	}
 	scan(file, buffer);
 }

@@ -60,10 +60,10 @@ c = p[0]['calls']
 print($1)"
 }
 
-@test "the library for ARM takes nothing of libc but errno" {
+@test "the library for ARM takes nothing of libc but errno, and whether it is glibc" {
 	run -0 nm -D --undefined-only "$LIBRARY"
 	[ "$(awk '{ sub(/@.*/, "", $NF); print $NF }' <<<"$output")" = \
-		__errno_location ]
+		$'__errno_location\ngnu_get_libc_version' ]
 }
 
 @test "100 of 100 maps and unmaps of malloc pass the gate" {

@@ -193,11 +193,10 @@ balanced() {
 			run -0 report 'c["munmap"]["count"] >= 2003'
 			equal "$output" True "$lock $hooks"
 			balanced
-			run -0 report '(p[0]["hooks"]["libc"] == "patched",
-				c.get("madvise", {"count": 0})["count"])'
-			[ "${output#*True}" = "$output" ] ||
-				equal "$output" '(True, 400)' \
-					'stacks that libc gave back'
+			# The last detached ones may be cut off in it.
+			run -0 report 'p[0]["hooks"]["libc"] != "patched" or
+				392 <= c["madvise"]["count"] <= 400'
+			equal "$output" True 'stacks that libc gave back'
 		done
 	done < <(locks)
 }
