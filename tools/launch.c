@@ -449,10 +449,13 @@ static void signal_all(const struct launch *launch, int number)
 /* We do as the terminal says, and the programs with us. */
 static void pause_with(struct launch *launch)
 {
+	uint64_t from = now_ns();
+
 	signal_all(launch, SIGSTOP);
 	raise(SIGSTOP); /* returns when somebody continues us */
 	signal_all(launch, SIGCONT);
 	launch->paused = true;
+	launch->paused_ns += now_ns() - from;
 }
 
 /* Returns what ends the watch: `ending`, or `number` if that is the first. */
@@ -479,7 +482,7 @@ static struct timespec timespec_of(uint64_t ns)
 
 static uint64_t time_left(const struct launch *launch)
 {
-	uint64_t spent = now_ns() - launch->started_ns;
+	uint64_t spent = now_ns() - launch->started_ns - launch->paused_ns;
 
 	return spent < launch->limit_ns ? launch->limit_ns - spent : 0;
 }

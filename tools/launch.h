@@ -67,7 +67,8 @@ struct launch {
 	struct rusage usage;
 	uint64_t wall_ns;
 
-	bool paused;    /* with us: its time is none */
+	bool paused; /* with us: its time is none */
+	uint64_t paused_ns;
 	bool too_long;  /* it was ended at its limit */
 	int stopped_by; /* the signal that stopped it, for which it was ended */
 

@@ -82,17 +82,16 @@ static void take_usage(const struct launch *launch, struct measure_run *run)
 	run->peak_rss_bytes = info.peak_rss_bytes;
 }
 
-static void take_counts(const struct launch *launch, uint64_t shootdowns,
-			struct measure_run *run)
+static void take_pause(struct measure *measure, const struct launch *launch,
+		       struct measure_run *run)
 {
-	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
 	run->paused |= launch->paused;
-	take_usage(launch, run);
+	measure->paused_s += (double)launch->paused_ns / 1e9;
 }
 
 /* --- a program that ends by itself --- */
 
-static void run_alone(const struct measure *measure, struct launch *launch,
+static void run_alone(struct measure *measure, struct launch *launch,
 		      struct measure_run *run)
 {
 	uint64_t shootdowns = stats_tlb_shootdowns();
@@ -104,7 +103,9 @@ static void run_alone(const struct measure *measure, struct launch *launch,
 		return;
 	}
 	run->asked = launch_watch(launch);
-	take_counts(launch, shootdowns, run);
+	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
+	take_pause(measure, launch, run);
+	take_usage(launch, run);
 	run->wall_s = (double)launch->wall_ns / 1e9;
 	tell_failure(launch, run);
 }
@@ -137,7 +138,7 @@ static void fail_server(const struct launch *server, struct measure_run *run,
 	prefix_failure(run, "the server");
 }
 
-static void run_load(const struct measure *measure, struct launch *server,
+static void run_load(struct measure *measure, struct launch *server,
 		     struct measure_run *run)
 {
 	static char shell[] = "sh", option[] = "-c";
@@ -162,7 +163,7 @@ static void run_load(const struct measure *measure, struct launch *server,
 		return;
 	}
 	run->asked = launch_watch(&load);
-	run->paused |= load.paused;
+	take_pause(measure, &load, run);
 	run->wall_s = (double)load.wall_ns / 1e9;
 	tell_failure(&load, run);
 	prefix_failure(run, "the load");
@@ -179,7 +180,7 @@ static void judge_end(const struct launch *server, struct measure_run *run)
 	fail_server(server, run, "when it was asked to end");
 }
 
-static void with_server(const struct measure *measure, struct launch *server,
+static void with_server(struct measure *measure, struct launch *server,
 			struct measure_run *run)
 {
 	const char *trouble = server_wait(measure->server, server,
@@ -198,7 +199,7 @@ static void with_server(const struct measure *measure, struct launch *server,
 	take_usage(server, run);
 }
 
-static void run_server(const struct measure *measure, struct launch *launch,
+static void run_server(struct measure *measure, struct launch *launch,
 		       struct measure_run *run)
 {
 	const int files[] = {measure->empty, new_file(), new_file()};
@@ -215,7 +216,7 @@ static void run_server(const struct measure *measure, struct launch *launch,
 			 "cannot start %s: %s", measure->path, strerror(error));
 }
 
-void measure_run(const struct measure *measure, char **variables,
+void measure_run(struct measure *measure, char **variables,
 		 const cpu_set_t *cpus, struct measure_run *run)
 {
 	const int files[] = {measure->empty, new_file(), new_file()};

@@ -26,6 +26,8 @@ struct measure {
 	int empty;        /* /dev/null */
 	double longest_s; /* a run that takes longer fails; 0: none does */
 	const struct server *server; /* NULL: the program ends by itself */
+
+	double paused_s; /* so far, when we were stopped: nobody's time */
 };
 
 enum { MEASURE_LINE = 512 };
@@ -49,7 +51,7 @@ void measure_begin(struct measure *measure, const char *path, char **argv);
 void measure_end(struct measure *measure);
 
 /* Runs it.  `cpus` may be NULL: all that we may use. */
-void measure_run(const struct measure *measure, char **variables,
+void measure_run(struct measure *measure, char **variables,
 		 const cpu_set_t *cpus, struct measure_run *run);
 
 /* What it wrote to stdout (0) or stderr (1), in memory of its own: a zero byte

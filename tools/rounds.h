@@ -28,7 +28,7 @@ struct rounds_sample {
 
 struct rounds {
 	/* What to run; the caller's. */
-	const struct measure *measure;
+	struct measure *measure;
 	const struct metric *metric;
 	const struct config *configs;
 	char ***variables; /* of each configuration */
