@@ -354,7 +354,8 @@ rates() {
 	chmod +x slow
 	for signal in INT:130 TERM:143; do
 		rm -f count waits
-		"$BUILD/mmgate" compare -n 10 --warmup 0 --format json \
+		interruptible "$BUILD/mmgate" compare -n 10 --warmup 0 \
+			--format json \
 			--metric 'rate: (.*)' --config bare --config bare \
 			-- ./slow >out 3>&- &
 		child=$!
@@ -379,6 +380,31 @@ rates() {
 	equal "$status" 143
 	equal "$(cat out)" ''
 	contains "$(cat err)" 'nothing to report'
+}
+
+@test "signals that were ignored at the start stay so" {
+	cat >slow <<-'EOS'
+		#!/bin/sh
+		echo 'rate: 5'
+		echo >waits
+		until [ -e go ]; do sleep 0.01; done
+	EOS
+	chmod +x slow
+	(
+		trap '' HUP INT QUIT TERM TSTP
+		exec "$BUILD/mmgate" compare -n 2 --warmup 0 --format json \
+			--metric 'rate: (.*)' --config bare --config bare \
+			-- ./slow
+	) >out 3>&- &
+	child=$!
+	eventually test -e waits
+	for signal in HUP INT QUIT TERM TSTP; do
+		kill "-$signal" "$child"
+	done
+	touch go
+	wait "$child"
+	output=$(cat out)
+	equal "$(json 'd["rounds"]')" 2
 }
 
 @test "a run starts with an empty stdin, in a group of its own" {

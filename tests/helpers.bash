@@ -216,6 +216,18 @@ end_half() {
 	child=
 }
 
+# interruptible CMD...: in the background, where a shell has SIGINT ignored, with
+# all signals as they are for who sits at a terminal.
+interruptible() {
+	exec "$PYTHON" -c 'if 1:
+		import os, signal, sys
+		for number in signal.valid_signals():
+		    if signal.getsignal(number) in (signal.SIG_IGN,
+		            signal.default_int_handler):
+		        signal.signal(number, signal.SIG_DFL)
+		os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+
 # In tests whose names start with [long].
 takes_long() {
 	[ "$LONG_TESTS" = 1 ] || skip 'takes long: MMGATE_LONG_TESTS=1 runs it'

@@ -398,7 +398,7 @@ runs_of() {
 	EOS
 	for last in 40 110; do
 		rm -f runs
-		LAST=$last "$BUILD/mmgate" tune --metric '^rate: (.*)' \
+		LAST=$last interruptible "$BUILD/mmgate" tune --metric '^rate: (.*)' \
 			--format json -- ./rate >out 3>&- &
 		child=$!
 		eventually test -e runs

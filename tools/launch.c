@@ -418,15 +418,23 @@ void launch_wait(struct launch *launch)
 
 enum { PATIENCE_S = 2 }; /* from the gentle signal to the one by force */
 
+/* A signal that is held back comes all the same. */
+static bool is_ignored(int number)
+{
+	struct sigaction now;
+
+	return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static sigset_t ending_signals(void)
 {
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!is_ignored(numbers[i]))
+			sigaddset(&set, numbers[i]);
 	return set;
 }
 
@@ -521,7 +529,7 @@ int launch_watch(struct launch *launch)
 	while (!reap(launch, &job)) {
 		end_lost(launch, &job);
 		number = next_signal(launch, &held, ending != 0);
-		if (number > 0 && is_stop(number))
+		if (number > 0 && is_stop(number) && !is_ignored(number))
 			pause_with(launch);
 		else
 			ending = end_gently(launch, ending, number);

@@ -118,7 +118,8 @@ bool launch_look(struct launch *launch, uint64_t ns);
  * pre: it was started with `held`. */
 void launch_end(struct launch *launch, uint64_t patience_ns);
 
-/* The next signal that asks us to end and waits to be taken, or 0.
+/* The next signal that asks us to end and waits to be taken, or 0.  One that we
+ * were started to ignore, as by nohup, asks nothing.
  * pre: signals are held. */
 int launch_asked(void);
 
