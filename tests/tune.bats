@@ -417,6 +417,34 @@ runs_of() {
 	done
 }
 
+@test "what a first run logged that was stopped meanwhile is not counted" {
+	cat >rate <<-'EOS'
+		#!/bin/sh
+		echo >>runs
+		"$SUBJECTS/mapper" -t 2 -n 2 >&2
+		[ "$(wc -l <runs)" != 1 ] || until [ -e go ]; do sleep 0.01; done
+		echo rate: 1
+	EOS
+	touch go
+	run -0 tune --format json -- ./rate
+	once=$(json 'd["profile"]["calls"]["munmap"]["count"]')
+	runs=$(wc -l <runs)
+	rm runs go
+	"$BUILD/mmgate" tune --metric '^rate: (.*)' --format json -- ./rate \
+		>out 3>&- &
+	child=$!
+	eventually test -e runs
+	kill -TSTP "$child"
+	eventually grep -q ') T ' "/proc/$child/stat"
+	kill -CONT "$child"
+	touch go
+	wait "$child"
+	equal "$(wc -l <runs)" "$((runs + 1))"
+	output=$(cat out)
+	again=$(json 'd["profile"]["calls"]["munmap"]["count"]')
+	holds "$((2 * again))" -lt "$((3 * once))" 'calls of one run'
+}
+
 @test "a server is measured by its load" {
 	cat >server <<-'EOS'
 		#!/bin/sh

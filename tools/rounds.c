@@ -111,19 +111,31 @@ static enum rounds_end judge(struct rounds *rounds, size_t config,
 	return ROUNDS_FAILED;
 }
 
-/* Again, if it was stopped with us: then its times are none. */
-static void run_config(struct rounds *rounds, size_t config, char **variables,
+/* False: it was stopped with us, so that its times are none: again. */
+static bool run_config(struct rounds *rounds, size_t config, char **variables,
 		       struct measure_run *run)
 {
 	const struct config *c = &rounds->configs[config];
 
-	for (;;) {
-		measure_run(rounds->measure, variables,
-			    c->has_cpus ? &c->cpus : NULL, run);
-		if (!run->paused || run->asked != 0)
-			return;
-		measure_free(run);
-	}
+	measure_run(rounds->measure, variables, c->has_cpus ? &c->cpus : NULL,
+		    run);
+	if (!run->paused || run->asked != 0)
+		return true;
+	measure_free(run);
+	return false;
+}
+
+/* As above; what it logged is in the directory. */
+static bool run_into(struct rounds *rounds, size_t config,
+		     const char *directory, struct measure_run *run)
+{
+	char *log = xasprintf("MMGATE_LOG=%s", directory);
+	char **variables = profile_variables(rounds->variables[config], log);
+	bool counts = run_config(rounds, config, variables, run);
+
+	free(variables);
+	free(log);
+	return counts;
 }
 
 /* With a log.  NULL, or what is wrong. */
@@ -131,19 +143,18 @@ static char *run_logged(struct rounds *rounds, size_t config,
 			struct measure_run *run)
 {
 	struct profile *profile = &rounds->profiles[config];
-	char why[256], *directory = profile_directory(why), *log, **variables;
-	bool seen;
+	char why[256], *directory;
+	bool seen, counts;
 
-	if (directory == NULL)
-		die(EXIT_USAGE, "%s", why);
-	log = xasprintf("MMGATE_LOG=%s", directory);
-	variables = profile_variables(rounds->variables[config], log);
-	run_config(rounds, config, variables, run);
-	free(variables);
-	free(log);
-	seen = profile_read(profile, directory);
-	profile->wall_s = run->wall_s;
-	profile_drop(directory);
+	do {
+		directory = profile_directory(why);
+		if (directory == NULL)
+			die(EXIT_USAGE, "%s", why);
+		counts = run_into(rounds, config, directory, run);
+		seen = profile_read(profile, directory);
+		profile->wall_s = run->wall_s;
+		profile_drop(directory);
+	} while (!counts);
 	return seen ? NULL
 		    : xstrdup("the library never got into the program: a run "
 			      "left no log (see mmgate doctor -- CMD)");
@@ -162,8 +173,9 @@ static enum rounds_end run_one(struct rounds *rounds, size_t config,
 	if (logged && !rounds->configs[config].bare)
 		unseen = run_logged(rounds, config, &sample->run);
 	else
-		run_config(rounds, config, rounds->variables[config],
-			   &sample->run);
+		while (!run_config(rounds, config, rounds->variables[config],
+				   &sample->run))
+			;
 	end = judge(rounds, config, sample);
 	if (end == ROUNDS_DONE && unseen != NULL) {
 		fail(rounds, config, &sample->run, unseen);
