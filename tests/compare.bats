@@ -407,6 +407,22 @@ rates() {
 	equal "$(json 'd["rounds"]')" 2
 }
 
+@test "a log that cannot be removed is told, and no reason to end" {
+	cat >stray <<-'EOS'
+		#!/bin/sh
+		[ -z "${MMGATE_LOG-}" ] || echo >"$MMGATE_LOG/stray"
+		echo rate: 1
+	EOS
+	chmod +x stray
+	run -0 --separate-stderr rates -n 1 --format json --config lock=none \
+		--config bare -- ./stray
+	equal "$(json 'd["rounds"]')" 1
+	equal "${#stderr_lines[@]}" 1 'lines on stderr'
+	contains "$stderr" 'note: cannot remove /'
+	left=${stderr#*cannot remove }
+	rm -r "${left%%,*}"
+}
+
 @test "a run starts with an empty stdin, in a group of its own" {
 	run -0 rates -n 1 --config lock=none --config bare -- \
 		sh -c 'cat; echo "rate: 1"' <<<'not for it'

@@ -162,6 +162,10 @@ bool profile_read(struct profile *p, const char *directory)
 
 void profile_drop(char *directory)
 {
-	rundir_remove(directory);
+	/* What a run left in a session of its own may log still. */
+	if (!rundir_try_remove(directory) && !rundir_try_remove(directory))
+		warn("note: cannot remove %s, which has the log of a run: %s; "
+		     "remove it when nothing writes there any more",
+		     directory, strerror(errno));
 	free(directory);
 }

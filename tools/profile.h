@@ -48,7 +48,7 @@ char **profile_variables(char **variables, char *log);
 /* Reads what was left there.  False: no process left a log. */
 bool profile_read(struct profile *profile, const char *directory);
 
-/* Takes the directory away, and frees its name. */
+/* Takes the directory away, or says that it cannot, and frees its name. */
 void profile_drop(char *directory);
 
 #endif

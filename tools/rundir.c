@@ -429,17 +429,32 @@ static bool remove_log(int fd, const char *name, void *context)
 	       (is_own_file(fd, name) && unlinkat(fd, name, 0) == 0);
 }
 
-void rundir_remove(const char *path)
+/* Else false, with an errno. */
+static bool empty(int fd)
+{
+	if (!each_name(fd, remove_log, NULL)) {
+		errno = errno != 0 ? errno : ENOTEMPTY;
+		return false;
+	}
+	return unlinkat(fd, RECORD_DIR_NAME, 0) == 0 || errno == ENOENT;
+}
+
+bool rundir_try_remove(const char *path)
 {
 	int fd = open_directory(path);
+	bool done;
 
-	if (fd == -1 && errno == ENOENT)
-		return;
-	if (fd == -1 || !each_name(fd, remove_log, NULL) ||
-	    (unlinkat(fd, RECORD_DIR_NAME, 0) != 0 && errno != ENOENT) ||
-	    rmdir(path) != 0)
-		die_errno(EXIT_USAGE, "cannot remove %s", path);
+	if (fd == -1)
+		return errno == ENOENT;
+	done = empty(fd) && rmdir(path) == 0;
 	close(fd);
+	return done;
+}
+
+void rundir_remove(const char *path)
+{
+	if (!rundir_try_remove(path))
+		die_errno(EXIT_USAGE, "cannot remove %s", path);
 }
 
 static void drop(int *fd)

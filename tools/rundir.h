@@ -46,9 +46,10 @@ void rundir_unmake(struct rundir *dir);
 /* Forgets it; the directory stays. */
 void rundir_close(struct rundir *dir);
 
-/* Removes a directory that holds nothing but mmgate's files; else dies.  No
- * matter when there is none. */
+/* Removes a directory that holds nothing but mmgate's files; else dies, or is
+ * false, with an errno.  No matter when there is none. */
 void rundir_remove(const char *path);
+bool rundir_try_remove(const char *path);
 
 /* Notes the started command. */
 void rundir_started(const struct rundir *dir, pid_t pid);
