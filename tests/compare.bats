@@ -407,6 +407,45 @@ rates() {
 	equal "$(json 'd["rounds"]')" 2
 }
 
+# Fails when what the run before it left is still there.
+leaver() {
+	cat >leave <<-'EOS'
+		#!/usr/bin/env bash
+		[ -e pid ] && is_alive "$(cat pid)" && exit 9
+		sleep 1000 >/dev/null 2>&1 3>&- &
+		echo $! >pid
+		until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done
+		echo rate: 1
+		exit "$1"
+	EOS
+	chmod +x leave
+	export -f is_alive
+}
+
+@test "what a run leaves behind is gone before the next, and told once" {
+	leaver
+	run -0 --separate-stderr rates -n 2 --config lock=none --config bare \
+		-- ./leave 0
+	equal "${#stderr_lines[@]}" 1 "lines on stderr: $stderr"
+	contains "$stderr" 'in 6 of 6 runs ./leave ended and left processes'
+	contains "$stderr" '(such as sleep)'
+	run ! is_alive "$(cat pid)"
+	# One that fails, and a load.
+	run -1 --separate-stderr rates -n 2 --config bare --config bare -- \
+		./leave 3
+	contains "$stderr" 'exit status 3'
+	run ! is_alive "$(cat pid)"
+	fake_server
+	run -0 --separate-stderr rates -n 1 --warmup 0 --load './leave 0' \
+		--ready 'at your' --config bare --config bare -- ./server
+	contains "$stderr" 'in 2 of 2 runs the load ended and left processes'
+	run ! is_alive "$(cat pid)"
+	# What is run, not measured, may leave what it likes.
+	mmgate run --quiet -o logs -- ./leave 0 >/dev/null 2>&1 3>&-
+	is_alive "$(cat pid)"
+	kill "$(cat pid)"
+}
+
 @test "a log that cannot be removed is told, and no reason to end" {
 	cat >stray <<-'EOS'
 		#!/bin/sh

@@ -228,6 +228,14 @@ interruptible() {
 		os.execv(sys.argv[1], sys.argv[1:])' "$@"
 }
 
+# Is it there, and no zombie?
+is_alive() {
+	local line
+
+	line=$(cat "/proc/$1/stat" 2>/dev/null) || return
+	case ${line##*) } in Z* | X*) return 1 ;; esac
+}
+
 # In tests whose names start with [long].
 takes_long() {
 	[ "$LONG_TESTS" = 1 ] || skip 'takes long: MMGATE_LONG_TESTS=1 runs it'

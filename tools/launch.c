@@ -187,6 +187,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+				 .tv_nsec = (long)(ns % 1000000000)};
+}
+
 void launch_hold(struct launch_signals *signals)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
@@ -386,8 +392,7 @@ static int wait_signal(struct launch *launch, const sigset_t *held,
 	if (launch->tick == NULL)
 		return sigwaitinfo(held, info);
 	wait = *next > now ? *next - now : 0;
-	left.tv_sec = (time_t)(wait / 1000000000);
-	left.tv_nsec = (long)(wait % 1000000000);
+	left = timespec_of(wait);
 	if (wait > 0)
 		return sigtimedwait(held, info, &left);
 	launch->tick_ns = launch->tick(launch->tick_context);
@@ -447,11 +452,50 @@ int launch_asked(void)
 	return number > 0 ? number : 0;
 }
 
+static bool is_asked(void)
+{
+	const sigset_t ending = ending_signals();
+	sigset_t pending;
+
+	sigpending(&pending);
+	sigandset(&pending, &pending, &ending);
+	return !sigisemptyset(&pending);
+}
+
 static void signal_all(const struct launch *launch, int number)
 {
 	kill(-launch->pid, number);
 	if (launch->beside != NULL && !launch->beside->ended)
 		kill(-launch->beside->pid, number);
+}
+
+static void force(struct launch *launch)
+{
+	kill(-launch->pid, SIGKILL);
+	launch->forced = true;
+}
+
+static void rest(uint64_t ns)
+{
+	const struct timespec time = timespec_of(ns);
+
+	nanosleep(&time, NULL);
+}
+
+/* Kills what is left of its group and waits until that is gone, unless the
+ * kernel holds it up.  True: there was something. */
+static bool clear_group(const struct launch *launch, char *name)
+{
+	const uint64_t step_ns = 2000000, longest_ns = 1000000000;
+	bool found = group_alive(launch->pid, name);
+
+	kill(-launch->pid, SIGKILL);
+	for (uint64_t ns = 0; found && ns < longest_ns; ns += step_ns) {
+		if (!group_alive(launch->pid, NULL))
+			break;
+		rest(step_ns);
+	}
+	return found;
 }
 
 /* We do as the terminal says, and the programs with us. */
@@ -473,19 +517,13 @@ static int end_gently(struct launch *launch, int ending, int number)
 	bool late = number < 0 && errno == EAGAIN;
 
 	if (late || (number > 0 && ending != 0 && sigismember(&ends, number)))
-		kill(-launch->pid, SIGKILL);
+		force(launch);
 	if (late && ending == 0)
 		launch->too_long = true;
 	if (ending != 0 || number <= 0 || !sigismember(&ends, number))
 		return ending;
 	kill(-launch->pid, SIGTERM);
 	return number;
-}
-
-static struct timespec timespec_of(uint64_t ns)
-{
-	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
-				 .tv_nsec = (long)(ns % 1000000000)};
 }
 
 static uint64_t time_left(const struct launch *launch)
@@ -516,7 +554,7 @@ static void end_lost(struct launch *launch, const struct job *job)
 		launch->stopped_by = job->stop_signal;
 	if (job->stopped ||
 	    (launch->beside != NULL && reap(launch->beside, &other)))
-		kill(-launch->pid, SIGKILL);
+		force(launch);
 }
 
 int launch_watch(struct launch *launch)
@@ -535,8 +573,8 @@ int launch_watch(struct launch *launch)
 			ending = end_gently(launch, ending, number);
 	}
 	launch->wall_ns = now_ns() - launch->started_ns;
-	if (ending != 0 || launch->stopped_by != 0 || launch->too_long)
-		kill(-launch->pid, SIGKILL); /* what it left */
+	launch->left = clear_group(launch, launch->left_name) && ending == 0 &&
+		       !launch->forced;
 	return ending;
 }
 
@@ -555,19 +593,42 @@ bool launch_look(struct launch *launch, uint64_t ns)
 	return reap(launch, &job);
 }
 
+static const uint64_t end_step_ns = 20000000;
+
+/* And its group with it: what was started may be a script about a server. */
+static bool has_ended(struct launch *launch)
+{
+	if (!launch_look(launch, end_step_ns))
+		return false;
+	if (!group_alive(launch->pid, NULL))
+		return true;
+	rest(end_step_ns);
+	return false;
+}
+
+static void wait_end(struct launch *launch, uint64_t patience_ns)
+{
+	uint64_t from = now_ns(), spent = 0;
+
+	while (!has_ended(launch)) {
+		spent = now_ns() - from;
+		launch->late = spent > patience_ns;
+		if (launch->late ||
+		    (is_asked() && spent > PATIENCE_S * UINT64_C(1000000000)))
+			break;
+	}
+}
+
 void launch_end(struct launch *launch, uint64_t patience_ns)
 {
-	const uint64_t step_ns = 20000000;
-	uint64_t from = now_ns();
-
-	if (!launch->ended)
+	if (!launch->ended) {
 		kill(-launch->pid, SIGTERM);
-	while (!launch_look(launch, step_ns))
-		if (now_ns() - from > patience_ns) {
-			launch->too_long = true;
-			kill(-launch->pid, SIGKILL);
-		}
-	kill(-launch->pid, SIGKILL); /* what it left */
+		wait_end(launch, patience_ns);
+		force(launch);
+	}
+	while (!launch_look(launch, end_step_ns))
+		;
+	clear_group(launch, NULL);
 }
 
 int launch_exit_status(int status)

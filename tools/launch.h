@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "group.h"
 #include "opts.h"
 
 /* Opens /dev/null for each of descriptors 0 to 2 that we were started without,
@@ -69,7 +70,11 @@ struct launch {
 
 	bool paused; /* with us: its time is none */
 	uint64_t paused_ns;
-	bool too_long;  /* it was ended at its limit */
+	bool too_long; /* it was ended at its limit */
+	bool late;     /* launch_end() had to use force */
+	bool forced;   /* it was killed, by us */
+	bool left;     /* it ended by itself, and left this one behind */
+	char left_name[GROUP_NAME];
 	int stopped_by; /* the signal that stopped it, for which it was ended */
 
 	/* What to do meanwhile, in `tick_ns` and then each time after as many
@@ -105,6 +110,7 @@ void launch_wait(struct launch *launch);
  * us to end do so to its process group, gently, and soon by force, and the
  * first of them is returned; else 0.  A program that stops does not go on by
  * itself: its group is ended too.  When we are stopped and continued, so is it.
+ * What it leaves in its group is killed, and gone when this returns.
  * pre: it was started with `held`. */
 int launch_watch(struct launch *launch);
 
@@ -113,9 +119,10 @@ int launch_watch(struct launch *launch);
  * pre: it was started with `held`. */
 bool launch_look(struct launch *launch, uint64_t ns);
 
-/* Asks its process group to end and waits until it has, by force after so long;
- * what it leaves is ended too.
- * pre: it was started with `held`. */
+/* Asks its process group to end and waits until all of it has; after so long,
+ * or when we are asked to end meanwhile, by force.  What one that has ended
+ * already left is killed.  All are gone when this returns. pre: it was started
+ * with `held`. */
 void launch_end(struct launch *launch, uint64_t patience_ns);
 
 /* The next signal that asks us to end and waits to be taken, or 0.  One that we

@@ -82,11 +82,14 @@ static void take_usage(const struct launch *launch, struct measure_run *run)
 	run->peak_rss_bytes = info.peak_rss_bytes;
 }
 
-static void take_pause(struct measure *measure, const struct launch *launch,
-		       struct measure_run *run)
+/* What does not end up in the run's figures. */
+static void take_events(struct measure *measure, const struct launch *launch,
+			struct measure_run *run)
 {
 	run->paused |= launch->paused;
 	measure->paused_s += (double)launch->paused_ns / 1e9;
+	if (launch->left && measure->left_behind++ == 0)
+		memcpy(measure->left_name, launch->left_name, GROUP_NAME);
 }
 
 /* --- a program that ends by itself --- */
@@ -104,7 +107,7 @@ static void run_alone(struct measure *measure, struct launch *launch,
 	}
 	run->asked = launch_watch(launch);
 	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
-	take_pause(measure, launch, run);
+	take_events(measure, launch, run);
 	take_usage(launch, run);
 	run->wall_s = (double)launch->wall_ns / 1e9;
 	tell_failure(launch, run);
@@ -163,7 +166,7 @@ static void run_load(struct measure *measure, struct launch *server,
 		return;
 	}
 	run->asked = launch_watch(&load);
-	take_pause(measure, &load, run);
+	take_events(measure, &load, run);
 	run->wall_s = (double)load.wall_ns / 1e9;
 	tell_failure(&load, run);
 	prefix_failure(run, "the load");
@@ -229,6 +232,7 @@ void measure_run(struct measure *measure, char **variables,
 		.cpus = cpus,
 	};
 
+	measure->runs++;
 	*run = (struct measure_run){.files = {files[1], files[2]},
 				    .server_files = {-1, -1}};
 	if (measure->server != NULL) {

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "group.h"
 #include "launch.h"
 #include "server.h"
 
@@ -27,7 +28,11 @@ struct measure {
 	double longest_s; /* a run that takes longer fails; 0: none does */
 	const struct server *server; /* NULL: the program ends by itself */
 
-	double paused_s; /* so far, when we were stopped: nobody's time */
+	/* So far. */
+	double paused_s;    /* when we were stopped: nobody's time */
+	size_t runs;        /* those that were stopped with us, too */
+	size_t left_behind; /* of them, those that left processes behind, */
+	char left_name[GROUP_NAME]; /* such as this one, which were killed */
 };
 
 enum { MEASURE_LINE = 512 };

@@ -105,7 +105,21 @@ void target_begin(struct target *t, char **command)
 		t->measure.server = &t->server;
 }
 
+static void tell_left(const struct target *t)
+{
+	const struct measure *m = &t->measure;
+	const char *who = t->server.load != NULL ? "the load" : m->argv[0];
+
+	warn("note: in %zu of %zu runs %s ended and left processes behind "
+	     "(such as %s), which were killed, so that they do not run beside "
+	     "the next: what they took is in no figure; let %s wait for what "
+	     "it starts",
+	     m->left_behind, m->runs, who, m->left_name, who);
+}
+
 void target_end(struct target *t)
 {
 	measure_end(&t->measure);
+	if (t->measure.left_behind > 0)
+		tell_left(t);
 }

@@ -85,7 +85,8 @@ uint64_t target_number(const struct target *target, const char *option,
  * need not take the library. */
 void target_check(struct target *target, char **command, bool bare);
 
-/* From here to target_end() signals are held back. */
+/* From here to target_end() signals are held back.  That says what became of
+ * the runs besides: what they left behind. */
 void target_begin(struct target *target, char **command);
 void target_end(struct target *target);
 
