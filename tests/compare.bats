@@ -553,9 +553,71 @@ fake_server() {
 	contains "$stderr" '--ready ('
 }
 
-@test "a server that does not end when asked is ended by force" {
+@test "a server that does not end when asked is killed, which is told" {
+	stubborn=(--stop-wait 50ms --ready go --config bare --config bare --
+		sh -c 'trap "" TERM; echo go; while :; do sleep 1; done')
+	run -0 --separate-stderr rates -n 2 --load 'echo rate: 1' \
+		"${stubborn[@]}"
+	equal "${#stderr_lines[@]}" 1 'lines on stderr'
+	contains "$stderr" 'did not end within 50.0 ms of SIGTERM'
+	contains "$stderr" 'killed in 6 of 6 runs'
+	contains "$stderr" '(--stop-wait T)'
 	run -1 --separate-stderr rates -n 1 --warmup 0 --load 'echo no number' \
-		--ready go --config bare --config bare -- \
-		sh -c 'trap "" TERM; echo go; while :; do sleep 1; done'
+		"${stubborn[@]}"
 	contains "$stderr" 'no metric in its output'
+}
+
+@test "a server has the time that it is given to end, in a script too" {
+	cat >server <<-'EOS'
+		#!/bin/sh
+		trap 'sleep 0.2; echo end >>ends; exit 0' TERM
+		echo ready
+		while :; do sleep 0.01; done
+	EOS
+	# The shell around it has ended when it has not.
+	printf '#!/bin/sh\n./server\nexit 5\n' >script
+	chmod +x server script
+	for program in server script; do
+		rm -f ends
+		run -0 --separate-stderr rates -n 1 --stop-wait 1m \
+			--load 'echo rate: 1' --ready ready --config bare \
+			--config bare -- "./$program"
+		equal "$stderr" ''
+		equal "$(wc -l <ends)" 4
+	done
+}
+
+@test "who asks to end does not wait for a server that does not" {
+	cat >server <<-'EOS'
+		#!/bin/sh
+		trap 'echo >asked' TERM
+		echo ready
+		while :; do sleep 0.01; done
+	EOS
+	chmod +x server
+	interruptible "$BUILD/mmgate" compare --metric 'rate: (.*)' \
+		--stop-wait 1h --load 'echo rate: 1' --ready ready \
+		--config bare --config bare -- ./server 2>err 3>&- &
+	child=$!
+	eventually test -e asked
+	kill -INT "$child"
+	status=0
+	wait "$child" || status=$?
+	equal "$status" 130
+	lacks "$(cat err)" 'killed'
+}
+
+@test "--stop-wait is a duration, for servers" {
+	while IFS='|' read -r value complaint; do
+		run -2 --separate-stderr rates --load x --stop-wait "$value" \
+			--config bare --config bare -- touch ran
+		contains "$stderr" "compare: --stop-wait $value: $complaint"
+	done <<-'ROWS'
+		soon|give a duration
+		0s|give a duration
+		2h|give a duration such as 90s, 5m or 1h, at most 1h
+	ROWS
+	run -2 --separate-stderr mmgate tune --stop-wait 5s -- touch ran
+	contains "$stderr" '--stop-wait is for servers: give --load too'
+	[ ! -e ran ]
 }

@@ -52,39 +52,14 @@ static const struct format *find_format(const char *name)
 	    "tune: --format %s: accepted are text, json and markdown", name);
 }
 
-/* "90s", "5m", "1.5h"; what is shorter, as all durations. */
-static double parse_budget(const char *value)
-{
-	size_t len = strlen(value);
-	double seconds = 0;
-	uint64_t ns;
-	char *end;
-
-	if (text_parse_duration(value, len, &ns) == 0) {
-		seconds = (double)ns / 1e9;
-	} else if (strchr("0123456789", *value) != NULL) {
-		seconds = strtod(value, &end);
-		if (strcmp(end, "m") == 0)
-			seconds *= 60;
-		else if (strcmp(end, "h") == 0)
-			seconds *= 3600;
-		else
-			seconds = 0;
-	}
-	if (!(seconds > 0 && seconds <= most_budget_s))
-		die(EXIT_USAGE,
-		    "tune: --budget %s: give a duration such as 90s, 5m or 1h",
-		    value);
-	return seconds;
-}
-
 static void take_option(struct request *r, int option)
 {
 	if (target_option(&r->target, option))
 		return;
 	switch (option) {
 	case OPT_BUDGET:
-		r->budget_s = parse_budget(optarg);
+		r->budget_s = target_seconds(&r->target, "--budget", optarg,
+					     most_budget_s);
 		break;
 	case 'o':
 		r->output = optarg;

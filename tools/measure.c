@@ -90,6 +90,7 @@ static void take_events(struct measure *measure, const struct launch *launch,
 	measure->paused_s += (double)launch->paused_ns / 1e9;
 	if (launch->left && measure->left_behind++ == 0)
 		memcpy(measure->left_name, launch->left_name, GROUP_NAME);
+	measure->killed += launch->late;
 }
 
 /* --- a program that ends by itself --- */
@@ -199,6 +200,7 @@ static void with_server(struct measure *measure, struct launch *server,
 		fail_server(server, run, trouble);
 	launch_end(server, measure->server->end_ns);
 	judge_end(server, run);
+	take_events(measure, server, run);
 	take_usage(server, run);
 }
 

@@ -33,6 +33,7 @@ struct measure {
 	size_t runs;        /* those that were stopped with us, too */
 	size_t left_behind; /* of them, those that left processes behind, */
 	char left_name[GROUP_NAME]; /* such as this one, which were killed */
+	size_t killed;              /* those whose server did not end in time */
 };
 
 enum { MEASURE_LINE = 512 };

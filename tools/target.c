@@ -7,9 +7,12 @@
 #include "config.h"
 #include "die.h"
 #include "launch.h"
+#include "units.h"
 
 static const uint64_t ready_ns = UINT64_C(30000000000),
 		      end_ns = UINT64_C(5000000000);
+
+static const double longest_stop_s = 3600;
 
 void target_init(struct target *target, const char *who)
 {
@@ -38,6 +41,9 @@ bool target_option(struct target *t, int option)
 	case TARGET_READY:
 		t->ready_text = optarg;
 		return true;
+	case TARGET_STOP_WAIT:
+		t->stop_wait_text = optarg;
+		return true;
 	default:
 		return false;
 	}
@@ -56,6 +62,48 @@ uint64_t target_number(const struct target *t, const char *option,
 	return number;
 }
 
+/* "90s", "5m", "1.5h"; what is shorter, as all durations. */
+double target_seconds(const struct target *t, const char *option,
+		      const char *value, double most_s)
+{
+	double seconds = 0;
+	uint64_t ns;
+	char *end;
+
+	if (text_parse_duration(value, strlen(value), &ns) == 0) {
+		seconds = (double)ns / 1e9;
+	} else if (strchr("0123456789", *value) != NULL) {
+		seconds = strtod(value, &end);
+		if (strcmp(end, "m") == 0)
+			seconds *= 60;
+		else if (strcmp(end, "h") == 0)
+			seconds *= 3600;
+		else
+			seconds = 0;
+	}
+	if (!(seconds > 0 && seconds <= most_s))
+		die(EXIT_USAGE,
+		    "%s: %s %s: give a duration such as 90s, 5m or 1h, at "
+		    "most %.0fh",
+		    t->who, option, value, most_s / 3600);
+	return seconds;
+}
+
+static void need_load(const struct target *t, const char *option)
+{
+	if (t->server.load == NULL)
+		die(EXIT_USAGE, "%s: %s is for servers: give --load too",
+		    t->who, option);
+}
+
+static void take_stop_wait(struct target *t)
+{
+	need_load(t, "--stop-wait");
+	t->server.end_ns = (uint64_t)(1e9 * target_seconds(t, "--stop-wait",
+							   t->stop_wait_text,
+							   longest_stop_s));
+}
+
 static void check_words(struct target *t)
 {
 	char why[METRIC_LINE];
@@ -63,11 +111,11 @@ static void check_words(struct target *t)
 	if (!metric_set(&t->metric, t->metric_text, t->lower, why))
 		die(EXIT_USAGE, "%s: --metric %s: %s", t->who, t->metric_text,
 		    why);
+	if (t->stop_wait_text != NULL)
+		take_stop_wait(t);
 	if (t->ready_text == NULL)
 		return;
-	if (t->server.load == NULL)
-		die(EXIT_USAGE, "%s: --ready is for servers: give --load too",
-		    t->who);
+	need_load(t, "--ready");
 	if (!server_set_ready(&t->server, t->ready_text, why))
 		die(EXIT_USAGE, "%s: --ready %s: %s", t->who, t->ready_text,
 		    why);
@@ -117,9 +165,21 @@ static void tell_left(const struct target *t)
 	     m->left_behind, m->runs, who, m->left_name, who);
 }
 
+static void tell_killed(const struct target *t)
+{
+	const struct measure *m = &t->measure;
+
+	warn("note: the server did not end within %s of SIGTERM and was killed "
+	     "in %zu of %zu runs: if it recovers from that when it starts, the "
+	     "run after is measured so; give it more time (--stop-wait T)",
+	     units_time((double)t->server.end_ns), m->killed, m->runs);
+}
+
 void target_end(struct target *t)
 {
 	measure_end(&t->measure);
 	if (t->measure.left_behind > 0)
 		tell_left(t);
+	if (t->measure.killed > 0)
+		tell_killed(t);
 }

@@ -19,7 +19,7 @@
 
 struct target {
 	const char *who; /* the command, for messages */
-	const char *metric_text, *ready_text;
+	const char *metric_text, *ready_text, *stop_wait_text;
 	bool lower, check_output;
 	struct metric metric;
 	struct server server; /* .load is NULL: none */
@@ -35,6 +35,7 @@ enum {
 	TARGET_CHECK_OUTPUT,
 	TARGET_LOAD,
 	TARGET_READY,
+	TARGET_STOP_WAIT,
 	TARGET_OPTIONS_END,
 };
 
@@ -43,8 +44,9 @@ enum {
 		{"lower", no_argument, NULL, TARGET_LOWER},                    \
 		{"check-output", no_argument, NULL, TARGET_CHECK_OUTPUT},      \
 		{"load", required_argument, NULL, TARGET_LOAD},                \
+		{"ready", required_argument, NULL, TARGET_READY},              \
 	{                                                                      \
-		"ready", required_argument, NULL, TARGET_READY                 \
+		"stop-wait", required_argument, NULL, TARGET_STOP_WAIT         \
 	}
 
 /* What the help says of them. */
@@ -65,11 +67,13 @@ enum {
 	"                   it, without the library; time and output are that " \
 	"one's, CPU\n" \
 	"                   time and the rest the server's, which is then ended " \
-	"by SIGTERM,\n" \
-	"                   after 5 s by SIGKILL\n" \
+	"by SIGTERM\n" \
 	"  --ready REGEX    the server is ready when what it wrote matches; " \
 	"without, when\n" \
-	"                   it listens on a TCP or local socket; 30 s at most\n"
+	"                   it listens on a TCP or local socket; 30 s at most\n" \
+	"  --stop-wait T    how long the server may take to end before it is " \
+	"killed: 5s (the\n" \
+	"                   default), 2m\n"
 /* clang-format on */
 
 void target_init(struct target *target, const char *who);
@@ -81,12 +85,16 @@ bool target_option(struct target *target, int option);
 uint64_t target_number(const struct target *target, const char *option,
 		       const char *value, uint64_t least, uint64_t most);
 
+/* A duration of an option, in minutes or hours too; more than 0 s. */
+double target_seconds(const struct target *target, const char *option,
+		      const char *value, double most_s);
+
 /* When all options are read: the command is what follows them.  `bare`: it
  * need not take the library. */
 void target_check(struct target *target, char **command, bool bare);
 
 /* From here to target_end() signals are held back.  That says what became of
- * the runs besides: what they left behind. */
+ * the runs besides: what they left behind, servers that had to be killed. */
 void target_begin(struct target *target, char **command);
 void target_end(struct target *target);
 
