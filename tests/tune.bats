@@ -445,6 +445,29 @@ runs_of() {
 	holds "$((2 * again))" -lt "$((3 * once))" 'calls of one run'
 }
 
+@test "time in which it is stopped is not spent of the budget" {
+	alone
+	program <<-'EOS'
+		[ "$(wc -l <runs)" != 4 ] || until [ -e go ]; do sleep 0.01; done
+	EOS
+	began=${EPOCHREALTIME/./}
+	"$BUILD/mmgate" tune --metric '^rate: (.*)' --format json -- ./rate \
+		>out 3>&- &
+	child=$!
+	eventually test -e runs
+	eventually sh -c '[ "$(wc -l <runs)" = 4 ]'
+	kill -TSTP "$child"
+	eventually grep -q ') T ' "/proc/$child/stat"
+	sleep 1
+	touch go
+	kill -CONT "$child"
+	wait "$child"
+	took=$((${EPOCHREALTIME/./} - began))
+	output=$(cat out)
+	equal "$(json "d['spent_s'] + 1 < $took / 1e6")" True
+	equal "$(json 'd["verdict"]')" 'leave it alone'
+}
+
 @test "a server is measured by its load" {
 	cat >server <<-'EOS'
 		#!/bin/sh

@@ -28,17 +28,19 @@ static const double much_slower = 0.5;  /* out after one look */
 static const double better = 1.02;      /* worth a second setting */
 static const double slack = 1.1;        /* how exactly a budget is kept */
 
-static double now_s(void)
+/* It stands while we are stopped. */
+static double now_s(const struct tune *tune)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9 -
+	       tune->target->measure.paused_s;
 }
 
 static double spent(const struct tune *t)
 {
-	return now_s() - t->started_s;
+	return now_s(t) - t->started_s;
 }
 
 static double left(const struct tune *t)
@@ -126,13 +128,13 @@ static enum rounds_end one_round(struct tune *t, struct rounds *r, size_t mine,
 
 	for (;;) {
 		size_t runs = taking_part(r);
-		double from = now_s();
+		double from = now_s(t);
 
 		expect(t, (double)runs);
 		end = rounds_measure(r, 1);
 		t->runs += runs;
 		t->timed += runs;
-		t->timed_s += now_s() - from;
+		t->timed_s += now_s(t) - from;
 		t->reference = r->reference;
 		if (end != ROUNDS_FAILED || r->failed < mine)
 			return end == ROUNDS_DONE ? end : stop(t, r, end);
@@ -760,7 +762,7 @@ enum rounds_end tune_run(struct tune *t)
 {
 	enum rounds_end end;
 
-	t->started_s = now_s();
+	t->started_s = now_s(t);
 	progress_begin(&t->progress, 1);
 	end = run_all(t);
 	progress_end(&t->progress);

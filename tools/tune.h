@@ -44,7 +44,7 @@ struct tune {
 	char **command;
 	double budget_s;
 
-	double started_s, spent_s; /* CLOCK_MONOTONIC; how long it took */
+	double started_s, spent_s; /* on its clock; how long it took */
 	size_t runs;
 	double timed_s; /* of them, those of rounds took so long */
 	size_t timed;
