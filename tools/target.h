@@ -72,8 +72,8 @@ enum {
 	"without, when\n" \
 	"                   it listens on a TCP or local socket; 30 s at most\n" \
 	"  --stop-wait T    how long the server may take to end before it is " \
-	"killed: 5s (the\n" \
-	"                   default), 2m\n"
+	"killed: 5s\n" \
+	"                   (the default), 2m\n"
 /* clang-format on */
 
 void target_init(struct target *target, const char *who);
