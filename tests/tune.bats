@@ -172,6 +172,19 @@ runs_of() {
 	contains "$(json 'd["reason"]')" 'fresh rounds do not confirm it'
 }
 
+@test "what gains next to nothing is not recommended" {
+	# 2 % more in the mean, in an interval from half a per cent on.
+	program <<-'EOS'
+		[ "$lock" = mutex ] &&
+			rate=$(echo 93 108 99 111 96 105 102 |
+				cut -d' ' -f$(($(grep -c '^mutex kernel' runs) % 7 + 1)))
+		[ "$lock $place" = 'mutex thread' ] && rate=90
+	EOS
+	run -0 tune --budget 30s --format json -- ./rate
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["reason"]')" 'too little to recommend'
+}
+
 @test "what fresh rounds do not settle against the library is told so" {
 	# Without a lock it is now less and now more than with one.
 	program <<-'EOS'

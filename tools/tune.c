@@ -539,18 +539,27 @@ const struct config *tune_config(const struct tune *t)
 	return &t->fresh.configs[t->chosen];
 }
 
+/* Of many that are tried one is always lucky, and a setting that stays for good
+ * should gain something for certain. */
+static bool is_sure(const struct ratio *ratio)
+{
+	const double sure_gain = 0.01;
+
+	return ratio_judge(ratio) == RATIO_FASTER &&
+	       ratio->low >= 1 + sure_gain;
+}
+
 /* Better than the program as it is, and by more than having the library. */
 static bool holds(const struct tune *t, size_t row)
 {
 	const struct search_candidate *c;
 
 	if (row >= t->comparison->count ||
-	    t->comparison->rows[row].verdict != RATIO_FASTER)
+	    !is_sure(&t->comparison->rows[row].ratio))
 		return false;
 	c = tune_candidate(t, row);
 	return t->tries[c - t->list.items].failure == NULL &&
-	       (c->kind == SEARCH_CPUS ||
-		ratio_judge(&t->to_none[row]) == RATIO_FASTER);
+	       (c->kind == SEARCH_CPUS || is_sure(&t->to_none[row]));
 }
 
 static double value(const struct tune *t, size_t row)
@@ -609,8 +618,10 @@ static char *tell_no_gain(const struct tune *t)
 
 	if (ratio_is_settled(none))
 		return xasprintf("%s is faster than the program as it is, but "
-				 "no faster than the library without a lock",
-				 row->config);
+				 "%s faster than the library without a lock",
+				 row->config,
+				 ratio_judge(none) == RATIO_FASTER ? "hardly"
+								   : "no");
 	return xasprintf("%s is faster than the program as it is, but to the "
 			 "library without a lock it is %.3f [%.3f, %.3f], "
 			 "which settles nothing",
@@ -626,8 +637,14 @@ static char *tell_unconfirmed(const struct tune *t)
 		return xasprintf("%s was the best of the search, and failed "
 				 "in a later round: %s",
 				 row->config, failure);
-	if (row->verdict == RATIO_FASTER)
+	if (is_sure(&row->ratio))
 		return tell_no_gain(t);
+	if (row->verdict == RATIO_FASTER)
+		return xasprintf("%s is faster in fresh rounds, but too little "
+				 "to recommend it: %.3f [%.3f, %.3f], and it "
+				 "should be 1 %% for certain",
+				 row->config, row->ratio.value, row->ratio.low,
+				 row->ratio.high);
 	return xasprintf(
 		"%s was the best of the search, but fresh rounds do "
 		"not confirm it: %.3f [%.3f, %.3f]%s",
