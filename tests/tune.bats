@@ -173,7 +173,8 @@ runs_of() {
 }
 
 @test "what gains next to nothing is not recommended" {
-	# 2 % more in the mean, in an interval from half a per cent on.
+	# 2 % more in the mean, in an interval from half a per cent on; with
+	# few rounds, on a busy machine, from below 1.
 	program <<-'EOS'
 		[ "$lock" = mutex ] &&
 			rate=$(echo 93 108 99 111 96 105 102 |
@@ -182,7 +183,7 @@ runs_of() {
 	EOS
 	run -0 tune --budget 30s --format json -- ./rate
 	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
-	contains "$(json 'd["reason"]')" 'too little to recommend'
+	[[ $(json 'd["reason"]') == *@(too little to recommend|do not confirm)* ]]
 }
 
 @test "what fresh rounds do not settle against the library is told so" {
