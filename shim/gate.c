@@ -223,7 +223,7 @@ static bool is_nested(struct thread *t)
 	if (++t->nested <= MOST_NESTED)
 		return true;
 	t->inside = 0;
-	kind_of(inside)->release(lock_of(inside), false);
+	kind_of(inside)->release(lock_of(inside), t->shared);
 	return false;
 }
 
@@ -346,6 +346,7 @@ static HOT void lock(struct thread *t, struct span *span, enum lock_id id,
 	atomic_signal_fence(memory_order_seq_cst);
 	span->inside = inside;
 	span->shared = id == LOCK_rw && is_shared(span);
+	t->shared = span->shared;
 	span->outcome = OUTCOME_GATED;
 	if (locks_kind(id)->take(lock_of(inside), span->shared))
 		span->entered = span->asked = stamp_after();

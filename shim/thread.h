@@ -8,6 +8,7 @@
 #ifndef MMGATE_THREAD_H
 #define MMGATE_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hot.h"
@@ -21,6 +22,7 @@ struct thread {
 	uint8_t line;     /* auto: where it counts; 0: not chosen yet */
 	uint8_t patience; /* auto: calls to its next look */
 	uint8_t stripe;
+	bool shared;    /* how it took, or waits for, that lock */
 	uint32_t every; /* events=every:N that `skip` was chosen by */
 	uint64_t left;  /* ticks: end of its last call */
 	uint64_t random;

@@ -163,9 +163,9 @@ balanced() {
 }
 
 @test "what a thread held that jumped out of a call is given back for it" {
-	as_bare "$SUBJECTS/stops" alone 20
+	as_bare "$SUBJECTS/stops" advise 20
 	while read -r lock; do
-		as_gated "$lock" "$SUBJECTS/stops" alone 20
+		as_gated "$lock" "$SUBJECTS/stops" advise 20
 		# Not by another one's wait for it.
 		run -0 report 'p[0]["gate_opened"]'
 		equal "$output" 0 "openings under $lock"

@@ -10,6 +10,7 @@
  *            its handler to their next call.
  *   alone    COUNT times, the only thread jumps out of a call that a timer
  *            interrupted, and then makes 3,000 pairs of calls.
+ *   advise   the same, and advises between the two.
  *   cancel   COUNT times, threads that may be cancelled at any instant are.
  *
  * Prints "MODE: COUNT" and "longest_ms: N", the longest that the main thread
@@ -21,6 +22,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,7 @@ static _Atomic unsigned rounds; /* of those who were stopped and let go */
 static uint64_t longest_ns;
 static pthread_t threads[THREADS];
 static __thread volatile sig_atomic_t in_call;
+static bool advises; /* between map and unmap, which some locks share */
 static __thread sigjmp_buf back;
 
 static void expect(int good)
@@ -64,6 +67,8 @@ static void map_once(void)
 	expect(at != MAP_FAILED);
 	*(volatile char *)at = 1;
 	in_call = 1;
+	if (advises)
+		expect(madvise(at, BYTES, MADV_DONTNEED) == 0);
 	expect(munmap(at, BYTES) == 0);
 	in_call = 0;
 }
@@ -293,6 +298,8 @@ int main(int argc, char **argv)
 		jump(count);
 	else if (strcmp(argv[1], "alone") == 0)
 		alone(count);
+	else if (strcmp(argv[1], "advise") == 0)
+		advises = true, alone(count);
 	else if (strcmp(argv[1], "cancel") == 0)
 		cancel(count);
 	else
