@@ -482,20 +482,32 @@ static void rest(uint64_t ns)
 	nanosleep(&time, NULL);
 }
 
-/* Kills what is left of its group and waits until that is gone, unless the
- * kernel holds it up.  True: there was something. */
-static bool clear_group(const struct launch *launch, char *name)
+/* Waits until its group is empty, up to so long.  False: it is not. */
+static bool await_group(const struct launch *launch, uint64_t longest_ns,
+			char *name)
 {
-	const uint64_t step_ns = 2000000, longest_ns = 1000000000;
-	bool found = group_alive(launch->pid, name);
+	const uint64_t step_ns = 2000000;
 
-	kill(-launch->pid, SIGKILL);
-	for (uint64_t ns = 0; found && ns < longest_ns; ns += step_ns) {
-		if (!group_alive(launch->pid, NULL))
-			break;
+	for (uint64_t ns = 0; ns < longest_ns; ns += step_ns) {
+		if (!group_alive(launch->pid, name))
+			return true;
 		rest(step_ns);
 	}
-	return found;
+	return !group_alive(launch->pid, name);
+}
+
+/* Kills what is left of its group and waits until that is gone, unless the
+ * kernel holds it up.  True: there was something that did not end by itself, as
+ * what a shell began beside its last command does. */
+static bool clear_group(const struct launch *launch, char *name)
+{
+	const uint64_t grace_ns = 100000000, longest_ns = 1000000000;
+
+	if (await_group(launch, grace_ns, name))
+		return false;
+	kill(-launch->pid, SIGKILL);
+	await_group(launch, longest_ns, NULL);
+	return true;
 }
 
 /* We do as the terminal says, and the programs with us. */

@@ -110,7 +110,8 @@ void launch_wait(struct launch *launch);
  * us to end do so to its process group, gently, and soon by force, and the
  * first of them is returned; else 0.  A program that stops does not go on by
  * itself: its group is ended too.  When we are stopped and continued, so is it.
- * What it leaves in its group is killed, and gone when this returns.
+ * What it leaves in its group for a tenth of a second is killed, and gone when
+ * this returns, unless the kernel holds it up for a second.
  * pre: it was started with `held`. */
 int launch_watch(struct launch *launch);
 
@@ -121,8 +122,9 @@ bool launch_look(struct launch *launch, uint64_t ns);
 
 /* Asks its process group to end and waits until all of it has; after so long,
  * or when we are asked to end meanwhile, by force.  What one that has ended
- * already left is killed.  All are gone when this returns. pre: it was started
- * with `held`. */
+ * already left is killed.  All are gone when this returns, unless the kernel
+ * holds them up for a second.
+ * pre: it was started with `held`. */
 void launch_end(struct launch *launch, uint64_t patience_ns);
 
 /* The next signal that asks us to end and waits to be taken, or 0.  One that we
