@@ -181,7 +181,7 @@ runs_of() {
 				cut -d' ' -f$(($(grep -c '^mutex kernel' runs) % 7 + 1)))
 		[ "$lock $place" = 'mutex thread' ] && rate=90
 	EOS
-	run -0 tune --budget 30s --format json -- ./rate
+	run -0 tune --budget 5m --format json -- ./rate
 	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
 	[[ $(json 'd["reason"]') == *@(too little to recommend|do not confirm)* ]]
 }
@@ -372,8 +372,11 @@ runs_of() {
 	EOS
 	run -0 tune --budget 30s --format json -- ./rate
 	[ -d once ]
-	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
-	contains "$(json 'd["reason"]')" 'failed in a later round: exit status 4'
+	# The next best is, which never failed.
+	equal "$(json 'r["config"]')" 'lock=mutex place=thread'
+	equal "$(json '[x["failure"] for x in d["tried"]
+		if x["config"] == "lock=none place=thread"]')" \
+		"['exit status 4']"
 	# The pair itself may do.
 	rm -r once runs
 	PAIR=160 run -0 tune --budget 30s --format json -- ./rate
@@ -444,8 +447,8 @@ runs_of() {
 	once=$(json 'd["profile"]["calls"]["munmap"]["count"]')
 	runs=$(wc -l <runs)
 	rm runs go
-	"$BUILD/mmgate" tune --metric '^rate: (.*)' --format json -- ./rate \
-		>out 3>&- &
+	interruptible "$BUILD/mmgate" tune --metric '^rate: (.*)' \
+		--format json -- ./rate >out 3>&- &
 	child=$!
 	eventually test -e runs
 	kill -TSTP "$child"
@@ -465,8 +468,8 @@ runs_of() {
 		[ "$(wc -l <runs)" != 4 ] || until [ -e go ]; do sleep 0.01; done
 	EOS
 	began=${EPOCHREALTIME/./}
-	"$BUILD/mmgate" tune --metric '^rate: (.*)' --format json -- ./rate \
-		>out 3>&- &
+	interruptible "$BUILD/mmgate" tune --metric '^rate: (.*)' \
+		--format json -- ./rate >out 3>&- &
 	child=$!
 	eventually test -e runs
 	eventually sh -c '[ "$(wc -l <runs)" = 4 ]'

@@ -413,6 +413,21 @@ static void take_pair(struct tune *t, char *pair, const struct rounds *r,
 		t->winner = t->list.count - 1;
 }
 
+/* The best of those that never failed, if it is better than nothing; else 0. */
+static size_t best_left(const struct tune *t)
+{
+	double than = 1;
+	size_t best = 0;
+
+	for (size_t i = 1; i < t->list.count; i++)
+		if (t->tries[i].failure == NULL &&
+		    t->tries[i].ratio.value > than) {
+			than = t->tries[i].ratio.value;
+			best = i;
+		}
+	return best;
+}
+
 static enum rounds_end combine(struct tune *t)
 {
 	char *pair = t->winner != 0 ? new_pair(t) : NULL, *failures[3] = {0};
@@ -432,6 +447,8 @@ static enum rounds_end combine(struct tune *t)
 	for (; rounds > 0 && end == ROUNDS_DONE; rounds--)
 		end = one_round(t, r, 1, failures);
 	take_pair(t, pair, r, failures);
+	if (t->tries[t->winner].failure != NULL)
+		t->winner = best_left(t);
 	if (end == ROUNDS_FAILED)
 		return end; /* the rounds have the failure */
 	rounds_free(r);
@@ -675,6 +692,9 @@ static void take_back(struct tune *t)
 	t->chosen = 0;
 	t->failed = NULL;
 	rounds_forgive(r);
+	choose(t);
+	if (t->chosen != 0)
+		say(t, tell_chosen(t));
 }
 
 /* What it costs in the worst wait. */
@@ -682,12 +702,13 @@ static enum rounds_end look_at_waits(struct tune *t)
 {
 	enum rounds_end end;
 
-	if (t->chosen == 0 || tune_candidate(t, t->chosen)->kind == SEARCH_CPUS)
-		return ROUNDS_DONE;
-	end = run_logged(t, tune_config(t)->text, &t->waits);
-	if (end != ROUNDS_FAILED)
-		return end;
-	take_back(t);
+	while (t->chosen != 0 &&
+	       tune_candidate(t, t->chosen)->kind != SEARCH_CPUS) {
+		end = run_logged(t, tune_config(t)->text, &t->waits);
+		if (end != ROUNDS_FAILED)
+			return end;
+		take_back(t); /* then the other, if that holds too */
+	}
 	return ROUNDS_DONE;
 }
 
