@@ -151,13 +151,16 @@ static void drop_registers(struct work *w)
 	uint64_t at = log_stacks(w->log)->samples_at +
 		      offsetof(struct record_sample, registers);
 	uint32_t i;
+	ssize_t got;
 
 	for (i = 0; i < log_samples(w->log);
-	     i++, at += sizeof(struct record_sample))
-		if (pread(w->file, had, sizeof(had), (off_t)at) ==
-			    (ssize_t)sizeof(had) &&
-		    memcmp(had, zeros, sizeof(had)) != 0)
+	     i++, at += sizeof(struct record_sample)) {
+		got = pread(w->file, had, sizeof(had), (off_t)at);
+		if (got < 0 && w->error == 0)
+			w->error = errno;
+		if (got > 0 && memcmp(had, zeros, (size_t)got) != 0)
 			put(w, zeros, sizeof(zeros), at);
+	}
 }
 
 static void drop_copies(struct work *w)

@@ -74,18 +74,21 @@ static bool each_name(int dir_fd,
 	DIR *names = fd == -1 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	bool all = true;
+	int error;
 
 	if (names == NULL) {
 		if (fd != -1)
 			close(fd);
 		return false;
 	}
+	errno = 0;
 	while (all && (entry = readdir(names)) != NULL)
 		if (strcmp(entry->d_name, ".") != 0 &&
 		    strcmp(entry->d_name, "..") != 0)
 			all = each(dir_fd, entry->d_name, context);
+	error = all ? 0 : errno;
 	closedir(names);
-	errno = 0;
+	errno = error;
 	return all;
 }
 
