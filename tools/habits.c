@@ -44,9 +44,8 @@ struct habits_state {
 		uint64_t addr, length;
 	} zap[ZAPS];
 	struct streak streak[HABITS_THREADS];
-	/* In the kernel, by kind and size: all, and those that may be spikes.
-	 */
-	struct habits_sum class[KIND_COUNT][SIZE_CLASSES];
+	/* In the kernel, by kind and size: all, and perhaps spikes. */
+	struct habits_sum of_class[KIND_COUNT][SIZE_CLASSES];
 	struct habits_sum slow[KIND_COUNT][SIZE_CLASSES];
 	unsigned short near[HABITS_THREADS];
 };
@@ -318,7 +317,7 @@ static void add_spike(struct habits *h, const struct log_event *e,
 	unsigned size = size_class(e->raw.length);
 	double ns = (double)e->raw.weight * (double)e->kernel_ns;
 
-	add_ns(&h->state->class[kind][size], e -> raw.weight, ns, 0);
+	add_ns(&h->state->of_class[kind][size], e->raw.weight, ns, 0);
 	if (e->kernel_ns < SPIKE_NS || others != 0 ||
 	    is_long_by_nature(e, kind))
 		return;
@@ -345,7 +344,7 @@ static int by_time(const void *a, const void *b)
 static bool stands_out(const struct habits_state *state, unsigned kind,
 		       unsigned size, double ns)
 {
-	const struct habits_sum *all = &state->class[kind][size];
+	const struct habits_sum *all = &state->of_class[kind][size];
 	const struct habits_sum *slow = &state->slow[kind][size];
 	double others = (double)(all->count - slow->count);
 

@@ -212,7 +212,7 @@ static char *headline(struct verdict *v, const struct sums *s)
 	char *answer = answer_text(v, s), *out;
 	const struct crowd *c;
 
-	if (!s->seen || s->kept > SUMS_WHOLE)
+	if (!s->seen || s->kept > SUMS_WHOLE || s->facts->process->threads <= 1)
 		return answer;
 	c = s->facts->digest->crowd;
 	out = sums_say("%s; judged by the newest %s of the calls, of %s (a "

@@ -24,11 +24,10 @@ static uint64_t threshold_for(double bytes)
 	return threshold;
 }
 
-static void try_reuse(struct verdict *v, const struct sums *s)
+static void try_malloc(struct verdict *v, const struct sums *s,
+		       double malloc_ns)
 {
 	const struct habits *h = sums_habits(s);
-	double malloc_ns = sums_scaled(s, &h->malloc_pairs);
-	double own = sums_scaled(s, &h->repeated) - malloc_ns;
 	double bytes = sums_ratio(h->malloc_pairs.bytes,
 				  (double)h->malloc_pairs.count);
 	unsigned long long threshold = threshold_for(bytes);
@@ -53,6 +52,15 @@ static void try_reuse(struct verdict *v, const struct sums *s)
 				 "llu",
 				 units_count(h->malloc_pairs.count),
 				 units_bytes(bytes), threshold, 4 * threshold));
+}
+
+static void try_reuse(struct verdict *v, const struct sums *s)
+{
+	const struct habits *h = sums_habits(s);
+	double malloc_ns = sums_scaled(s, &h->malloc_pairs);
+	double own = sums_scaled(s, &h->repeated) - malloc_ns;
+
+	try_malloc(v, s, malloc_ns);
 	if (sums_matters(s, own))
 		add_remedy(
 			v, REMEDY_REUSE, own,
