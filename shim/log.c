@@ -128,18 +128,18 @@ static void lower(uint64_t *bytes, uint64_t cap, const char *by,
 static uint64_t allowed_bytes(uint64_t wanted, const char **because)
 {
 	enum { LIMIT_FSIZE = 1, LIMIT_MEMLOCK = 8, LIMIT_AS = 9 };
-	/* Any program with a libc has more: mlockall() fails all the same. */
-	enum { TOO_LITTLE_TO_LOCK = 2 << 20 };
 	struct sys_rlimit limit;
 
 	if (sys_getrlimit(LIMIT_FSIZE, &limit) == 0)
 		lower(&wanted, limit.soft, "RLIMIT_FSIZE", because);
 	if (sys_getrlimit(LIMIT_AS, &limit) == 0 && limit.soft != UINT64_MAX)
-		lower(&wanted, limit.soft / 16, "RLIMIT_AS", because);
+		lower(&wanted, limit.soft / RECORD_PART_OF_AS, "RLIMIT_AS",
+		      because);
 	if (sys_getrlimit(LIMIT_MEMLOCK, &limit) == 0 &&
-	    limit.soft > TOO_LITTLE_TO_LOCK && limit.soft / 4 < wanted &&
-	    !may_lock_memory())
-		lower(&wanted, limit.soft / 4, "RLIMIT_MEMLOCK", because);
+	    limit.soft > RECORD_LEAST_MEMLOCK &&
+	    limit.soft / RECORD_PART_OF_MEMLOCK < wanted && !may_lock_memory())
+		lower(&wanted, limit.soft / RECORD_PART_OF_MEMLOCK,
+		      "RLIMIT_MEMLOCK", because);
 	return wanted;
 }
 

@@ -296,6 +296,15 @@ struct record_pool {
 	uint32_t spare;
 };
 
+/* What a log takes at most of what the process may map and lock: such a part.
+ * Any program with a libc has more than the least: mlockall() fails all the
+ * same. */
+enum {
+	RECORD_PART_OF_AS = 16,
+	RECORD_PART_OF_MEMLOCK = 4,
+	RECORD_LEAST_MEMLOCK = 2 << 20,
+};
+
 /* All 0 where MMGATE_STACKS and MMGATE_EVENTS are off. */
 struct record_stacks {
 	uint32_t module_bytes, sample_bytes; /* RECORD_MODULE_BYTES, ... */

@@ -176,21 +176,21 @@ static void show_limit(const char *name, int resource, unsigned part)
 
 static void show_limits(void)
 {
-	enum { TOO_LITTLE_TO_LOCK = 2 << 20 }; /* as log.c has it */
 	struct rlimit limit;
 
 	puts("limits");
 	show_limit("RLIMIT_FSIZE", RLIMIT_FSIZE, 1);
-	show_limit("RLIMIT_AS", RLIMIT_AS, 16);
+	show_limit("RLIMIT_AS", RLIMIT_AS, RECORD_PART_OF_AS);
 	if (may_lock_memory())
 		fact("RLIMIT_MEMLOCK", "does not bind (CAP_IPC_LOCK)");
 	else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-		 limit.rlim_cur <= TOO_LITTLE_TO_LOCK)
+		 limit.rlim_cur <= RECORD_LEAST_MEMLOCK)
 		fact("RLIMIT_MEMLOCK",
 		     "%s: does not bind, as no program fits in that",
 		     units_bytes((double)limit.rlim_cur));
 	else
-		show_limit("RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, 4);
+		show_limit("RLIMIT_MEMLOCK", RLIMIT_MEMLOCK,
+			   RECORD_PART_OF_MEMLOCK);
 }
 
 /* --- settings --- */
