@@ -7,7 +7,8 @@
  *     loader with their locks held, in a fork's child, before constructors
  *     and after destructors; so no function here allocates, takes a lock but
  *     the gate's own, keeps a descriptor, touches stdio, or unwinds;
- *   - system calls are raw (sys.h); libc gives us errno's address only;
+ *   - system calls are raw (sys.h); libc gives us errno's address, and whether
+ * it is glibc;
  *   - thread-local data is initial-exec, some 64 bytes in all, no destructors;
  *   - errors are -errno; what stands in for a function of libc alone turns them
  *     into errno (edge() in wrap_enter.h, and syscall()'s replacement).
