@@ -18,8 +18,8 @@ enum {
 	WINDOWS = 8,   /* a second */
 	A_WINDOW = 62, /* copies in one, beyond which picks get rarer */
 	/* Copies in one, at most: a thousand. */
-	A_SECOND = 500,
-	A_SECOND_WORST = 500,
+	A_SECOND = 700,
+	A_SECOND_WORST = 300,
 	MOST_SPREAD = 1 << 16,
 };
 
