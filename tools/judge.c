@@ -54,6 +54,8 @@ static bool is_gates_own(const struct sums *s)
 	return gate_waits(s) > s->kernel_waits.likely;
 }
 
+enum { FEW_CALLS = 100 };
+
 static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *lost = &v->lost;
@@ -73,6 +75,9 @@ static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 		return VERDICT_INDIRECT;
 	if (is_gates_own(s))
 		return VERDICT_UNKNOWN;
+	/* One that lost its CPU looks like that. */
+	if (lost->low <= 0 && s->calls < FEW_CALLS)
+		return VERDICT_NO;
 	return lost->likely >= SUMS_MUCH * s->lived &&
 			       lost->low >= SUMS_PART * s->lived
 		       ? VERDICT_YES

@@ -299,6 +299,28 @@ static void test_outlier(void)
 	verdict_drop(&run.verdict);
 }
 
+/* A program that hardly makes calls, one of which lost its CPU. */
+static void test_few_calls(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	const struct verdict *v;
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		call(&run, of(OP_MUNMAP, 1, 0, 64 * KIB), (uint64_t)i * 20 * MS,
+		     5 * MS);
+		call(&run, of(OP_MPROTECT, 2, 0, 4096),
+		     (uint64_t)i * 20 * MS + 1 * US, i == 1 ? 4 * MS : 5 * US);
+		call(&run, of(OP_MPROTECT, 2, 0, 4096),
+		     (uint64_t)i * 20 * MS + 8 * MS, 5 * US);
+	}
+	v = judge(&run, 20 * MS);
+	check_true(v->lost.low <= 0 && v->lost.likely > 0.02 * 20 * MS,
+		   "it may have waited");
+	check_answer(VERDICT_NO, v, "a dozen calls tell nothing");
+	verdict_drop(&run.verdict);
+}
+
 /* Advice that gives pages back goes side by side. */
 static void test_shared(void)
 {
@@ -829,6 +851,7 @@ int main(void)
 	test_slow_calls();
 	test_crowd();
 	test_few_alone();
+	test_few_calls();
 	test_outlier();
 	test_shared();
 	test_sleeps();
