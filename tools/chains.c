@@ -168,7 +168,6 @@ static void drop_copies(struct work *w)
 	const struct record_stacks *s = log_stacks(w->log);
 	uint64_t bytes = log_samples(w->log) * s->copy_bytes;
 
-	drop_registers(w);
 	if (w->error == 0 &&
 	    fallocate(w->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)s->copies_at, (off_t)bytes) != 0)
@@ -263,6 +262,7 @@ int chains_write(struct log *log, int file, int directory,
 		w->error = EIO;
 	write_chains(w);
 	drop_copies(w);
+	drop_registers(w);
 	write_build_ids(w, images);
 	keep_names(w, directory);
 	error = w->error;
