@@ -36,7 +36,8 @@ enum { LOCK_LINE = 64 };
 struct lock {
 	_Alignas(LOCK_LINE) _Atomic uint32_t word; /* its kind says */
 	_Atomic uint64_t queue;                    /* fifo alone: tickets */
-	/* A waiter starves: so many releases keep the lock for sleepers. */
+	/* A waiter starves: so many releases, each or every other, keep the
+	 * lock for sleepers (locks.c). */
 	_Alignas(LOCK_LINE) _Atomic uint32_t reserved;
 	/* When sleepers were woken, in ticks, 0 when claimed: wake_ns. */
 	_Atomic uint64_t woken[LOCK_STAMPS];

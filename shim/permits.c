@@ -115,7 +115,7 @@ static void open_up(struct lock *lock)
 void permits_release(struct lock *lock, uint32_t had, uint32_t few)
 {
 	uint32_t seen = atomic_load(&lock->word), next;
-	bool wake, reserve = false;
+	bool wake, asked = false, reserve = false;
 
 	do {
 		/* Fewer than it had: somebody wiped the word. */
@@ -123,10 +123,12 @@ void permits_release(struct lock *lock, uint32_t had, uint32_t few)
 			return;
 		next = seen - had;
 		wake = seen & WAITERS && (next & OUT) <= few;
-		if (seen & WAITERS && (reserve || lock_reserves(lock))) {
-			reserve = true;
-			next |= RESERVED;
+		if (seen & WAITERS && !asked) {
+			asked = true; /* it counts */
+			reserve = lock_reserves(lock);
 		}
+		if (seen & WAITERS && reserve)
+			next |= RESERVED;
 		if (wake)
 			next &= ~WAITERS;
 	} while (!change(lock, &seen, next));

@@ -26,7 +26,7 @@ static struct {
 /* The lock under test, and the one that it is, or is a flawed one of. */
 static const struct lock_kind *kind, *sound;
 static int rounds;
-static uint32_t reserved; /* at the start */
+static uint32_t reserved; /* at the start, as the lock has it */
 static int abandoner;     /* the thread that gives the lock up, or -1 */
 
 static void reset(void)
@@ -134,12 +134,15 @@ static void fault(int thread, enum model_fault what, bool asleep)
 
 enum { TICKETS = 1, COUNTS = 2 };
 
+/* Releases that keep the lock for sleepers: two of two, one of three. */
+enum { TWO = 2 << 1 | 1, ONE_OF_THREE = 3 << 1 };
+
 static const struct {
 	const char *name;
 	int rounds;
 	bool abandon;
 	unsigned cpus;     /* 1: spin does not spin, which saves states */
-	uint32_t reserved; /* releases that keep the lock for sleepers */
+	uint32_t reserved;
 	/* Tickets (fifo) and counts (limit, rw) give the lock many values, and
 	 * so a scenario millions of states: `model_lock all` runs it. */
 	unsigned long_with;
@@ -200,54 +203,61 @@ static const struct {
 	 0,
 	 TICKETS,
 	 {.threads = 3, .timeouts = true, .kills = 1}},
-	{"in order", 1, false, 1, 2, TICKETS, {.threads = 3}},
+	{"in order", 1, false, 1, TWO, TICKETS, {.threads = 3}},
 	{"in order, 2 rounds",
 	 2,
 	 false,
 	 1,
+	 TWO,
+	 TICKETS | COUNTS,
+	 {.threads = 3}},
+	{"in order every other time, 2 rounds",
 	 2,
+	 false,
+	 1,
+	 ONE_OF_THREE,
 	 TICKETS | COUNTS,
 	 {.threads = 3}},
 	{"in order, 4 threads",
 	 1,
 	 false,
 	 1,
-	 2,
+	 TWO,
 	 TICKETS | COUNTS,
 	 {.threads = 4}},
 	{"in order, time-outs",
 	 1,
 	 false,
 	 1,
-	 2,
+	 TWO,
 	 TICKETS,
 	 {.threads = 3, .timeouts = true, .leaps = 1}},
 	{"in order, time-outs and signals",
 	 1,
 	 false,
 	 2,
-	 2,
+	 TWO,
 	 TICKETS | COUNTS,
 	 {.threads = 3, .timeouts = true, .signals = true, .leaps = 1}},
 	{"in order, one of three is killed",
 	 1,
 	 false,
 	 1,
-	 2,
+	 TWO,
 	 TICKETS,
 	 {.threads = 3, .kills = 1}},
 	{"in order, one is killed",
 	 1,
 	 false,
 	 1,
-	 2,
+	 TWO,
 	 TICKETS | COUNTS,
 	 {.threads = 4, .kills = 1}},
 	{"in order, abandoned",
 	 1,
 	 true,
 	 1,
-	 2,
+	 TWO,
 	 TICKETS | COUNTS,
 	 {.threads = 4, .timeouts = true}},
 };

@@ -412,6 +412,55 @@ static void check_none(void)
 	check_u64(0, lock.word, "none: leaves the word alone");
 }
 
+/* A waiter sleeps, and so perhaps asks, when this part of its limit is gone. */
+static void sleep_after(double gone)
+{
+	struct lock_wait wait = {.limit_ns = LONG_NS};
+
+	wait.deadline_ns = clock_monotonic() + LONG_NS -
+			   (uint64_t)(gone * (double)LONG_NS);
+	lock_sleep(&lock, lock.word + 1, &wait);
+}
+
+/* Of so many releases, those that keep the lock; `twice`: two in a row did. */
+static int count_kept(int releases, double asked_between, bool *twice)
+{
+	bool before = false, keeps;
+	int kept = 0;
+
+	*twice = false;
+	for (int i = 0; i < releases; i++) {
+		keeps = lock_reserves(&lock);
+		*twice |= keeps && before;
+		kept += keeps;
+		before = keeps;
+		sleep_after(asked_between);
+	}
+	return kept;
+}
+
+/* The longer somebody waited the more releases keep the lock for sleepers. */
+static void check_reservations(void)
+{
+	const double fresh_wait = 0.01, starved = 0.04, urgent = 0.1;
+	bool twice;
+
+	fresh(&lock_mutex);
+	check_int(0, count_kept(100, fresh_wait, &twice), "nobody starves");
+	sleep_after(starved);
+	check_int(50, count_kept(100, fresh_wait, &twice), "one starved");
+	check_true(!twice, "one starved: no two in a row");
+	check_int(50, count_kept(100, starved, &twice), "many starve");
+	check_true(!twice, "many starve: no two in a row");
+	sleep_after(urgent);
+	check_int(100, count_kept(100, starved, &twice), "one is urgent");
+	check_between(100, 300, count_kept(1000, fresh_wait, &twice),
+		      "nobody asks again: it ends");
+	sleep_after(starved);
+	check_int(50, count_kept(100, fresh_wait, &twice), "as at first");
+	check_true(!twice, "as at first: no two in a row");
+}
+
 static void check_list(void)
 {
 	static const char *const names[] = {
@@ -446,5 +495,6 @@ int main(void)
 	check_late_leaver();
 	check_limit();
 	check_sharing();
+	check_reservations();
 	return check_done();
 }
