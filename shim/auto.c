@@ -7,12 +7,15 @@
  *         much, or it is time for a glance, -> GLANCE.  Too few calls to
  *         matter: none, and no glance.
  * GLANCE  a few rounds of the choice in force against one other: no lock, or
- *         a mutex for all when there is none.  The other is better in each of
- *         them: -> WHERE.
+ *         a mutex for all when there is none.  The other looks better:
+ *         -> WHERE.
  * WHERE   rounds of: none, a mutex for all active groups, a mutex for each
  *         alone.  Nothing better than none: -> WATCH under none.
  * WHICH   fresh rounds of: none, a mutex there, spin there.  The better one,
  *         if it is better than none here too.  -> WATCH
+ *
+ * What looks better, but not surely, gets more rounds beside none alone: under
+ * a lock the rate may differ from window to window by half.
  *
  * A window that was too short of calls is prolonged, one that nobody ended in
  * time (the program paused) is begun anew.
@@ -38,7 +41,8 @@ enum {
 	TORN_AWAY_MS = 5000,
 	FIRST_LOOK_MS = 100, /* a start is not what the program is like */
 
-	ROUNDS = 6, /* of a search */
+	ROUNDS = 6, /* of a search, and as many more while it is open */
+	MOST_ROUNDS = 24,
 	GLANCE_ROUNDS = 3,
 	MOST_CHOICES = 2 + AUTO_GROUPS,
 
@@ -49,7 +53,14 @@ enum {
 
 	MIN_GAIN = 50,  /* per mille, to take a lock or to change it */
 	KEEP_GAIN = 30, /* and once more, in fresh rounds */
+	MOST_GAIN = 10000,
+
+	/* What a gain must be in standard errors of its mean, tenths. */
+	SURE = 25,
+	LIKELY = 15, /* in fresh rounds */
 };
+
+enum outcome { NO, YES, OPEN };
 
 enum phase { WATCH, GLANCE, WHERE, WHICH };
 
@@ -68,7 +79,7 @@ static struct auto_state {
 	/* The search. */
 	struct choice choices[MOST_CHOICES];
 	unsigned choice_count, rounds, round, turn;
-	uint32_t rate[MOST_CHOICES][ROUNDS]; /* calls a second */
+	uint32_t rate[MOST_CHOICES][MOST_ROUNDS]; /* calls a second */
 	/* What is in force, and what was seen under it. */
 	struct choice decision;
 	uint64_t decided_rate;
@@ -206,52 +217,67 @@ static void begin_search(enum phase phase, unsigned rounds, uint64_t now)
 
 /* --- what the rounds say --- */
 
-/* Per mille of choice `a`'s rate over `b`'s in a round. */
-static uint32_t ratio(unsigned a, unsigned b, unsigned round)
+/* One that was thought to be torn away may come back late. */
+static unsigned rounds_done(void)
 {
-	uint64_t other = state.rate[b][round];
-
-	return (uint32_t)((uint64_t)state.rate[a][round] * 1000 /
-			  (other != 0 ? other : 1));
-}
-
-/* The median of the rounds, per mille; *worse: rounds that a lost. */
-static uint32_t compare(unsigned a, unsigned b, unsigned *worse)
-{
-	/* One that was thought to be torn away may come back late. */
 	unsigned rounds = __atomic_load_n(&state.rounds, __ATOMIC_RELAXED);
-	uint32_t sorted[ROUNDS];
 
-	*worse = 0;
-	if (rounds == 0)
-		return 0;
-	for (unsigned i = 0; i < rounds; i++) {
-		uint32_t r = ratio(a, b, i);
-		unsigned at = i;
-
-		*worse += r <= 1000;
-		for (; at > 0 && sorted[at - 1] > r; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = r;
-	}
-	return (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2;
+	return rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
 }
 
-static bool is_better(unsigned a, unsigned b, uint32_t gain)
+static uint64_t mean_rate(unsigned choice, unsigned rounds)
 {
-	unsigned worse;
-	uint32_t median = compare(a, b, &worse);
+	uint64_t sum = 0;
 
-	return median >= 1000 + gain && worse <= state.rounds / ROUNDS;
+	for (unsigned i = 0; i < rounds; i++)
+		sum += state.rate[choice][i];
+	return rounds != 0 && sum >= rounds ? sum / rounds : 1;
+}
+
+/* How much more choice `a` did than `b` in a round, per mille of what `b` did
+ * in the mean. */
+static int64_t gain_in(unsigned round, unsigned a, unsigned b, uint64_t mean)
+{
+	int64_t more = (int64_t)state.rate[a][round] - state.rate[b][round];
+	int64_t gain = more * 1000 / (int64_t)mean;
+
+	if (gain > MOST_GAIN)
+		return MOST_GAIN;
+	return gain < -MOST_GAIN ? -MOST_GAIN : gain;
+}
+
+/* Is `a` better than `b` by `least` per mille in the mean of the rounds, and
+ * that mean `sure` tenths of its standard errors or more?  OPEN: only the
+ * first.  Rounds are pairs: what changes with time is the same for both. */
+static enum outcome is_better(unsigned a, unsigned b, int64_t least,
+			      int64_t sure)
+{
+	unsigned n = rounds_done();
+	uint64_t mean = mean_rate(b, n);
+	int64_t sum = 0, squares = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t gain = gain_in(i, a, b, mean);
+
+		sum += gain;
+		squares += gain * gain;
+	}
+	if (n < 2 || sum < least * n)
+		return NO;
+	/* The mean over its error, squared: sum^2 (n - 1) / (...) */
+	return sum * sum * (n - 1) * 100 >=
+			       sure * sure * (n * squares - sum * sum)
+		       ? YES
+		       : OPEN;
 }
 
 /* The best choice but the first, which is none. */
 static unsigned best_choice(void)
 {
-	unsigned best = 1, worse;
+	unsigned n = rounds_done(), best = 1;
 
 	for (unsigned i = 2; i < state.choice_count; i++)
-		if (compare(i, 0, &worse) > compare(best, 0, &worse))
+		if (mean_rate(i, n) > mean_rate(best, n))
 			best = i;
 	return best;
 }
@@ -293,11 +319,30 @@ static void decide(const struct choice *c, uint64_t now)
 	watch(now);
 }
 
+/* More rounds of none and this one.  False: there were enough. */
+static bool go_on(unsigned choice, uint64_t now)
+{
+	if (state.rounds + ROUNDS > MOST_ROUNDS)
+		return false;
+	state.choices[1] = state.choices[choice];
+	for (unsigned i = 0; i < state.rounds; i++)
+		state.rate[1][i] = state.rate[choice][i];
+	state.choice_count = 2;
+	state.rounds += ROUNDS;
+	begin_window(now);
+	return true;
+}
+
 static void end_where(uint64_t now)
 {
 	unsigned best = best_choice();
+	enum outcome better = is_better(best, 0, MIN_GAIN, SURE);
 
-	if (is_better(best, 0, MIN_GAIN))
+	if (better == OPEN && go_on(best, now))
+		return;
+	if (better == OPEN) /* fresh rounds are to say more */
+		better = is_better(best, 0, MIN_GAIN, LIKELY);
+	if (better == YES)
 		search_which(groups_of(&state.choices[best]), now);
 	else
 		decide(&state.choices[0], now);
@@ -305,9 +350,14 @@ static void end_where(uint64_t now)
 
 static void end_which(uint64_t now)
 {
-	unsigned best = is_better(2, 1, MIN_GAIN) ? 2 : 1;
+	bool spin = state.choice_count > 2 &&
+		    is_better(2, 1, MIN_GAIN, LIKELY) == YES;
+	unsigned best = spin ? 2 : 1;
+	enum outcome better = is_better(best, 0, KEEP_GAIN, LIKELY);
 
-	decide(&state.choices[is_better(best, 0, KEEP_GAIN) ? best : 0], now);
+	if (better == OPEN && go_on(best, now))
+		return;
+	decide(&state.choices[better == YES ? best : 0], now);
 }
 
 /* What to try beside none: all active groups at first, then each in turn. */
@@ -333,7 +383,7 @@ static void end_glance(uint64_t now)
 	uint32_t active = groups_of(&state.choices[0]) |
 			  groups_of(&state.choices[1]) | state.decided_active;
 
-	if (is_better(1, 0, MIN_GAIN))
+	if (is_better(1, 0, MIN_GAIN, 0) == YES)
 		search_where(active, now);
 	else
 		decide(&state.choices[0], now);
@@ -373,8 +423,7 @@ static void end_window(uint64_t now)
 		state.until = now + WINDOW_MS * MS;
 		return;
 	}
-	if (round >= ROUNDS ||
-	    round >= state.rounds) { /* two were in here at a time */
+	if (round >= rounds_done()) { /* two were in here at a time */
 		watch(now);
 		return;
 	}

@@ -17,7 +17,12 @@ struct load {
 	/* All calls by this factor when the group has the lock; 0: as 1. */
 	double mutex[AUTO_GROUPS], spin[AUTO_GROUPS];
 	double noise; /* of a step, standard deviation of the logarithm */
+	/* By chance, for EPOCH_MS, a mutex makes it so much better than it says,
+	 * or worse; 0: as 1. */
+	double swing;
 };
+
+enum { EPOCH_MS = 40 };
 
 static uint64_t now;
 static unsigned changes;
@@ -34,6 +39,20 @@ static double normal(void)
 	return sqrt(-2 * log(uniform())) * cos(2 * acos(-1) * uniform());
 }
 
+static double swing_now(const struct load *l)
+{
+	static uint64_t epoch;
+	static bool up;
+
+	if (l->swing == 0)
+		return 1;
+	if (now / (EPOCH_MS * MS) != epoch) {
+		epoch = now / (EPOCH_MS * MS);
+		up = rand() % 2;
+	}
+	return up ? l->swing : 1 / l->swing;
+}
+
 static double factor(const struct load *l)
 {
 	double f = exp(l->noise * normal());
@@ -42,7 +61,7 @@ static double factor(const struct load *l)
 		enum lock_id id = auto_kind((enum auto_group)g);
 
 		if (id == LOCK_mutex && l->mutex[g] != 0)
-			f *= l->mutex[g];
+			f *= l->mutex[g] * swing_now(l);
 		if (id == LOCK_spin && l->spin[g] != 0)
 			f *= l->spin[g];
 	}
@@ -221,6 +240,24 @@ static void check_false_alarms(void)
 	check_between(0, 10, chosen, "of 200 noisy loads that got a lock");
 }
 
+/* A lock that helps by a quarter in all, and hurts in two windows of five. */
+static void check_uneven(void)
+{
+	const struct load uneven = {.calls = {0, 0, 60},
+				    .mutex = {0, 0, 1.2},
+				    .spin = {0, 0, 1},
+				    .noise = 0.2,
+				    .swing = 1.35};
+	int chosen = 0;
+
+	for (int i = 0; i < 100; i++) {
+		begin();
+		run(&uneven, 11000);
+		chosen += locked(AUTO_ADVICE) > 0.5;
+	}
+	check_between(60, 100, chosen, "of 100 that got a lock that swings");
+}
+
 /* A program that stands still in the middle of a search. */
 static void check_pause(void)
 {
@@ -271,6 +308,7 @@ int main(void)
 	check_silent_change();
 	check_few_calls();
 	check_false_alarms();
+	check_uneven();
 	check_pause();
 	check_torn_away();
 	return check_done();
