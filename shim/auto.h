@@ -6,8 +6,8 @@
  * and given back (mmap, munmap, mremap, brk), protection, and advice.  The
  * measure is the rate of calls: short windows of time under one choice each
  * are compared with windows under no lock in the same round, in changing
- * order.  A lock is chosen only when it is better by MIN_GAIN in the mean of the
- * rounds, and that by more than chance; and again in fresh ones.  Then it
+ * order.  A lock is chosen only when it is better by MIN_GAIN in the mean of
+ * the rounds, and that by more than chance; and again in fresh ones.  Then it
  * stays, but for a glance at the other side now and then, and a new search
  * when the load has changed.
  *

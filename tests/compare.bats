@@ -510,7 +510,7 @@ fake_server() {
 
 @test "a server is ready when it listens" {
 	cat >listen.py <<-'EOP'
-		import signal, socket, sys
+		import signal, socket, sys, time
 		kind = sys.argv[1]
 		if kind == "tcp":
 		    s = socket.socket()
@@ -518,15 +518,21 @@ fake_server() {
 		else:
 		    s = socket.socket(socket.AF_UNIX)
 		    s.bind("\0" + sys.argv[2])
-		open("before", "w")
+		with open("bound", "w") as f:
+		    f.write(repr((int(s.family), s.getsockname())))
+		time.sleep(0.2)
 		s.listen()
-		open("listens", "w")
 		signal.pause()
 	EOP
+	# Refused is who comes too early.
+	cat >connect.py <<-'EOP'
+		import socket
+		family, name = eval(open("bound").read())
+		socket.socket(family).connect(name)
+		print("rate: 1")
+	EOP
 	for kind in tcp local; do
-		rm -f before listens
-		run -0 rates -n 1 --warmup 0 --load \
-			'test -e listens && echo rate: 1; rm listens' \
+		run -0 rates -n 1 --warmup 0 --load "$PYTHON connect.py" \
 			--config bare --config lock=none -- \
 			"$PYTHON" listen.py "$kind" "$PWD"
 	done
@@ -537,8 +543,9 @@ fake_server() {
 	run -1 --separate-stderr rates -n 1 --load ./load --config bare \
 		--config bare -- true
 	contains "$stderr" 'the server: ended before it was ready: exit status 0'
-	run -1 --separate-stderr rates -n 1 --load 'sleep 1000' --ready go \
-		--config bare --config bare -- sh -c 'echo go; sleep 0.1; exit 4'
+	run -1 --separate-stderr rates -n 1 --load 'touch loaded; sleep 1000' \
+		--ready go --config bare --config bare -- sh -c 'echo go
+			until [ -e loaded ]; do sleep 0.01; done; exit 4'
 	contains "$stderr" 'the server: ended while the load ran: exit status 4'
 	contains "$stderr" "the server's stdout"
 	run -1 --separate-stderr rates -n 1 --load 'echo oh; exit 5' \

@@ -254,7 +254,23 @@ eventually() {
 	return 1
 }
 
-# Where this test's logs go.  In memory: a disk's write-back is not the subject.
+# Where this test's logs go.
 new_logs() {
 	LOGS=$BATS_TEST_TMPDIR/logs
+}
+
+# The same where a disk's write-back would be in the figures; teardown is to call
+# drop_logs.
+new_logs_in_memory() {
+	local free
+
+	new_logs
+	free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)
+	[ "${free:-0}" -gt 1000000 ] || return 0
+	IN_MEMORY=$(mktemp -d /dev/shm/logs.XXXXXX) || return 0
+	LOGS=$IN_MEMORY/logs
+}
+
+drop_logs() {
+	[ -z "${IN_MEMORY-}" ] || rm -rf "$IN_MEMORY"
 }

@@ -289,9 +289,10 @@ try_holder() {
 			MMGATE_MAX_WAIT=500ms MMGATE_LOG="$LOGS" \
 			"$SUBJECTS/holder"
 		equal "$output" $'others are done\nheld: 1' "$lock"
+		# Once: who is stopped in a wait, is so for less than seconds.
 		run -0 report '(p[0]["gate_opened"],
-			c["madvise"]["kernel_ns"]["max"] // 500000000)'
-		equal "$output" '(1, 1)' "$lock"
+			5e8 <= c["madvise"]["kernel_ns"]["max"] < 4e9)'
+		equal "$output" '(1, True)' "$lock"
 	done < <(serial_locks)
 }
 
@@ -315,21 +316,22 @@ three_wait() {
 		rm -f "$LOGS"/* "$BATS_TEST_TMPDIR/go"
 		mkfifo "$BATS_TEST_TMPDIR/go"
 		env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$lock" \
-			MMGATE_MAX_WAIT=1s MMGATE_LOG="$LOGS" \
+			MMGATE_MAX_WAIT=3s MMGATE_LOG="$LOGS" \
 			"$SUBJECTS/holder" -p <"$BATS_TEST_TMPDIR/go" \
 			>"$BATS_TEST_TMPDIR/out" 3>&- &
 		child=$!
 		exec 9>"$BATS_TEST_TMPDIR/go"
+		eventually grep -q held "$BATS_TEST_TMPDIR/out" # not a barrier
 		eventually three_wait
 		kill -STOP "$child"
 		eventually in_state "$child" T
 		echo >&9
 		exec 9>&-
-		sleep 1.6 # the stop
+		sleep 4 # the stop
 		kill -CONT "$child"
 		wait "$child"
 		child=
-		equal "$(cat "$BATS_TEST_TMPDIR/out")" $'held: 1\nothers are done'
+		equal "$(cat "$BATS_TEST_TMPDIR/out")" $'held\nheld: 1\nothers are done'
 		run -0 report 'p[0]["gate_opened"]'
 		equal "$output" 0 "openings under $lock"
 	done < <(serial_locks)
@@ -530,9 +532,12 @@ same_at_the_limit() {
 
 @test "limits that come while the program runs find nothing to limit" {
 	need prlimit
-	for limit in --nofile=3 --fsize=0 --memlock=0 --nofile=0; do
+	# Its own output is shorter than a page.
+	for limit in --nofile=3 --fsize=4096 --memlock=0 --nofile=0; do
 		rm -rf "$BATS_TEST_TMPDIR/go" "${LOGS:?}"/*
-		start_half logged
+		# Not by a function, whose child the program would be.
+		start_half env LD_PRELOAD="$LIBRARY" MMGATE_LOCK="$ONE_LOCK" \
+			MMGATE_LOG="$LOGS"
 		prlimit --pid "$child" "$limit"
 		finish_half
 		run -0 unmaps

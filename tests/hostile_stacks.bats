@@ -67,7 +67,8 @@ os.wait()'
 	run -0 report "p[0]['stacks']['samples'] <=
 		1000 * (1 + p[0]['duration_ns'] / 1e9)"
 	equal "$output" True
-	run -0 report "0.7 < sum(s['count'] for s in p[0]['sites']) /
+	# What a second has no room for has no weight either.
+	run -0 report "0.6 < sum(s['count'] for s in p[0]['sites']) /
 		sum(o['count'] for o in c.values()) < 1.4"
 	equal "$output" True
 }

@@ -7,15 +7,18 @@ load helpers
 
 EACH=mmap:mutex,munmap:fifo,mprotect:rw,madvise:limit:2,mremap:spin,brk:fifo
 
+# Of two runs.
+BATS_TEST_TIMEOUT=500
+
 setup() {
 	new_logs
 }
 
 # as_gated CMD...: the same comes out without the library and with it.
 as_gated() {
-	run -0 timeout 60 "$@"
+	run -0 timeout 200 "$@"
 	expected=$(grep -v '^longest_ms' <<<"$output")
-	run -0 timeout 60 "$BUILD/mmgate" run --quiet --lock "$EACH" \
+	run -0 timeout 200 "$BUILD/mmgate" run --quiet --lock "$EACH" \
 		"${OPTIONS[@]}" -o "$LOGS" "$@"
 	equal "$(grep -v '^longest_ms' <<<"$output")" "$expected" "$*"
 }

@@ -255,8 +255,9 @@ with_registers() {
 @test "estimates of a long run add up to its calls" {
 	mmgate run --quiet --stacks every:10 -o "$LOGS" -- \
 		"$PLACES" direct 40000
-	run -0 report 'round(sum(s["count"] for s in p[0]["sites"]) / 80000, 1)'
-	case $output in 0.9 | 1.0 | 1.1) ;; *) equal "$output" 1.0 ;; esac
+	# Some hundred picks; a weight that is forgotten is a factor of 2.
+	run -0 report '0.7 < sum(s["count"] for s in p[0]["sites"]) / 80000 < 1.4'
+	equal "$output" True
 	run -0 report 'p[0]["stacks"]["samples"] <= 1000'
 	equal "$output" True
 }

@@ -38,8 +38,12 @@ stress() {
 		equal "$gated" "$plain" "$1 under $lock"
 		counted=count
 		! always_gates "$lock" || counted=gated
-		run -0 report "sum(e['calls'].get('$2', {}).get('$counted', 0)
-			for e in p)"
+		calls="sum(e['calls'].get('$2', {}).get('$counted', 0) for e in p)"
+		run -0 report "$calls"
+		if [ "$output" -lt "$3" ]; then # it hardly ran
+			gate "$lock" "${words[@]/%2/10}" >/dev/null 2>&1 || true
+			run -0 report "$calls"
+		fi
 		holds "$output" -ge "$3" "${2}s in $1 under $lock"
 	done < <(locks)
 }

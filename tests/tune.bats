@@ -218,9 +218,12 @@ runs_of() {
 
 @test "by CPU time, fewer CPUs are no candidate" {
 	[ "$(nproc)" -gt 1 ] || skip 'needs two CPUs'
-	# It ends when all were run once.
+	# It ends when all were run once.  What the library costs is little
+	# beside its own work, so that none is out after one look.
 	program <<-'EOS'
 		echo "$lock $(nproc)" >>cpus
+		i=0
+		while [ "$i" -lt 30000 ]; do i=$((i + 1)); done
 		[ "$(grep -c '^bare' runs)" -le 2 ] || exit 3
 	EOS
 	run -1 --separate-stderr mmgate tune --metric cpu --budget 60s -- ./rate
@@ -343,6 +346,17 @@ runs_of() {
 		if x["config"] == "lock=none place=thread"]')" "['exit status 4']"
 	equal "$(json '[x["failure"] for x in d["tried"] if "failure" in x and
 		"place" not in x["config"]]')" '[]'
+}
+
+@test "a setting that it hangs under is dropped and told" {
+	program <<-'EOS'
+		[ "$lock" = spin ] && exec sleep 1000
+		[ "$lock" = mutex ] && rate=200
+	EOS
+	run -0 --separate-stderr tune --format json -- ./rate
+	equal "$(json 'r["config"]')" 'lock=mutex'
+	contains "$(json '[x["failure"] for x in d["tried"]
+		if x["config"] == "lock=spin"][0]')" 'still ran after 10.0 s'
 }
 
 @test "what fails in the last run, with a log, is not recommended either" {

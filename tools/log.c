@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -571,6 +573,38 @@ struct log *log_open(const char *path, char why[WHY_BYTES])
 	return NULL;
 }
 
+/* A file of this very second without a header: its process is about to write
+ * that, or just died. */
+static bool is_being_made(const char *path)
+{
+	struct source source;
+	struct timespec now;
+	struct stat st;
+	uint64_t magic = 0;
+	bool unbegun;
+
+	if (source_open(&source, path) != NULL)
+		return false;
+	unbegun = !source_read(&source, &magic, sizeof(magic), 0) &&
+		  magic == 0 && fstat(source.fd, &st) == 0;
+	source_close(&source);
+	clock_gettime(CLOCK_REALTIME, &now);
+	return unbegun && now.tv_sec - st.st_mtime <= 1;
+}
+
+struct log *log_open_new(const char *path, char why[WHY_BYTES])
+{
+	enum { TRIES = 40, STEP_NS = 5000000 };
+	const struct timespec step = {0, STEP_NS};
+	struct log *log = log_open(path, why);
+
+	for (int i = 0; !log && i < TRIES && is_being_made(path); i++) {
+		nanosleep(&step, NULL);
+		log = log_open(path, why);
+	}
+	return log;
+}
+
 void log_close(struct log *log)
 {
 	struct log_process *p = &log->process;
@@ -631,25 +665,49 @@ uint64_t log_time_ns(const struct log *log, uint64_t ticks)
 
 /* --- does it live --- */
 
-uint64_t log_pid_started(uint32_t pid)
+enum { STAT_STATE = 3, STAT_THREADS = 20, STAT_STARTED = 22 };
+
+/* A field of /proc/PID/stat, from STAT_STATE on, in `line`.  NULL: there is
+ * none, or no telling. */
+static const char *read_stat(uint32_t pid, int number, char line[1024])
 {
-	char path[64], line[1024], *field = NULL;
-	uint64_t ticks;
+	char path[64], *field = NULL;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return 0;
-	if (fgets(line, sizeof(line), f))
+		return NULL;
+	if (fgets(line, 1024, f))
 		field = strrchr(line, ')'); /* the name may hold anything */
 	fclose(f);
-	for (int i = 2; i < 22 && field; i++)
+	for (int i = 2; i < number && field; i++)
 		field = strchr(field + 1, ' ');
-	if (!field)
-		return 0;
-	ticks = strtoull(field, NULL, 10);
-	return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+	return field ? field + 1 : NULL;
+}
+
+bool log_pid_ended(uint32_t pid)
+{
+	char line[1024];
+	const char *state = read_stat(pid, STAT_STATE, line), *threads;
+
+	if (!state)
+		return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+	if (*state != 'Z' && *state != 'X')
+		return false;
+	/* Its first thread may be gone alone. */
+	threads = read_stat(pid, STAT_THREADS, line);
+	return !threads || strtoul(threads, NULL, 10) <= 1;
+}
+
+uint64_t log_pid_started(uint32_t pid)
+{
+	char line[1024];
+	const char *ticks = read_stat(pid, STAT_STARTED, line);
+
+	return ticks ? strtoull(ticks, NULL, 10) *
+			       (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK))
+		     : 0;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -683,7 +741,7 @@ bool log_process_runs(const struct log_process *p)
 	/* Not of an earlier boot, nor a later process of that number. */
 	return !p->exited && started != 0 && p->started_unix_ns > booted &&
 	       booted + started < p->started_unix_ns + slack &&
-	       executes(p->pid, p->exe);
+	       !log_pid_ended(p->pid) && executes(p->pid, p->exe);
 }
 
 void log_op_add(struct log_op *into, const struct log_op *from)

@@ -21,7 +21,7 @@ static void add_log(struct log_dir *dir, const char *name)
 {
 	char *path = xasprintf("%s/%s", dir->path, name);
 	char why[256];
-	struct log *log = log_open(path, why);
+	struct log *log = log_open_new(path, why);
 
 	if (log) {
 		/* Room doubles at each power of two. */

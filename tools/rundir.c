@@ -34,11 +34,6 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static bool exists(pid_t pid)
-{
-	return kill(pid, 0) == 0 || errno == EPERM;
-}
-
 /* --- what is ours --- */
 
 static bool ends_in(const char *name, const char *end)
@@ -200,7 +195,8 @@ static bool in_use(const struct record_dir *info)
 	uint64_t now = clock_ns(CLOCK_REALTIME), boot, started, slack;
 	pid_t pid = (pid_t)info->pid;
 
-	if (info->finished || pid <= 0 || !exists(pid) || now < info->started)
+	if (info->finished || pid <= 0 || log_pid_ended(info->pid) ||
+	    now < info->started)
 		return false;
 	boot = clock_ns(CLOCK_BOOTTIME) - (now - info->started);
 	started = log_pid_started(info->pid);
@@ -633,7 +629,7 @@ static bool is_gone(const struct record_header *h)
 {
 	uint64_t asleep, started;
 
-	if (!exists((pid_t)h->pid))
+	if (log_pid_ended(h->pid))
 		return true;
 	asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	started = log_pid_started(h->pid);

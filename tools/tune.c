@@ -783,7 +783,7 @@ static enum rounds_end run_all(struct tune *t)
 	end = run_logged(t, "lock=none", &t->profile);
 	if (end != ROUNDS_DONE)
 		return end;
-	t->target->measure.longest_s = 1 + 6 * t->profile.wall_s;
+	t->target->measure.longest_s = fmax(10, 6 * t->profile.wall_s);
 	end = run_once(t);
 	if (end != ROUNDS_DONE)
 		return end;

@@ -141,7 +141,7 @@ static const struct {
 	const char *name;
 	int rounds;
 	bool abandon;
-	unsigned cpus;     /* 1: spin does not spin, which saves states */
+	unsigned cpus; /* 1: spin does not spin, which saves states */
 	uint32_t reserved;
 	/* Tickets (fifo) and counts (limit, rw) give the lock many values, and
 	 * so a scenario millions of states: `model_lock all` runs it. */

@@ -624,7 +624,7 @@ static void call_others(unsigned thread, unsigned n)
 static const struct load loads[] = {
 	{"scan", 8, 40, .before = fix_threshold, .loop = scan},
 	{"scan-mutex", 8, 40, .before = with_mutex, .loop = scan},
-	{"instance", 1, 2000, .loop = reserve},
+	{"instance", 1, 20000, .loop = reserve},
 	{"instances", 8, 400, .loop = reserve},
 	{"queries", 16, 25, .loop = block},
 	{"blocks", 4, 80, .loop = block},

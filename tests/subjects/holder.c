@@ -4,7 +4,7 @@
  * monitor is slow to let it go, while 3 others map and unmap, 200 times each;
  * it is let go when they are done.
  *
- *   -p  it is let go by a line on stdin
+ *   -p  it is let go by a line on stdin; "held" says that the others start
  *   -a  the others make madvise calls, of the same advice
  */
 #include <fcntl.h>
@@ -95,6 +95,12 @@ static void start(pthread_t *thread, void *(*run)(void *), void *arg)
 		fail("pthread_create");
 }
 
+static void say(const char *line)
+{
+	puts(line);
+	fflush(stdout);
+}
+
 static void join_all(const pthread_t *others)
 {
 	for (int i = 0; i < OTHERS; i++)
@@ -115,6 +121,8 @@ int main(int argc, char **argv)
 		start(&others[i], work, advise ? map() : NULL);
 	start(&holder, hold, page);
 	read_event(fd, 1);
+	if (until_told)
+		say("held");
 	pthread_barrier_wait(&held);
 	if (until_told)
 		getchar();

@@ -273,7 +273,7 @@ static bool counts(const struct span *span)
 	for (size_t i = 0; i < stalls; i++)
 		if (stall[i].to - stall[i].from > longest)
 			longest = stall[i].to - stall[i].from;
-	return span->to - span->from > longest / 5;
+	return span->to - span->from > longest / 3;
 }
 
 /* Moves the stalls that count to the front. */

@@ -17,8 +17,8 @@ struct load {
 	/* All calls by this factor when the group has the lock; 0: as 1. */
 	double mutex[AUTO_GROUPS], spin[AUTO_GROUPS];
 	double noise; /* of a step, standard deviation of the logarithm */
-	/* By chance, for EPOCH_MS, a mutex makes it so much better than it says,
-	 * or worse; 0: as 1. */
+	/* By chance, for EPOCH_MS, a mutex makes it so much better than it
+	 * says, or worse; 0: as 1. */
 	double swing;
 };
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -603,6 +604,33 @@ static void test_huge_holes(void)
 	}
 }
 
+/* A reader that comes while a process makes its log. */
+static void test_log_that_begins(void)
+{
+	const struct timespec moment = {0, 30000000};
+	struct make_log m = make_log_begin(path, 1, 0, 1);
+	char why[256] = "";
+	struct log *log;
+	pid_t maker;
+
+	m.header->magic = 0;
+	log = log_open_new(path, why);
+	check_part("never begun", log ? "it was opened" : why,
+		   "its process died");
+	maker = fork();
+	if (maker == 0) {
+		nanosleep(&moment, NULL);
+		m.header->magic = RECORD_MAGIC;
+		_exit(0);
+	}
+	log = log_open_new(path, why);
+	check_true(log != NULL, "it begins meanwhile");
+	waitpid(maker, NULL, 0);
+	if (log)
+		log_close(log);
+	make_log_close(&m);
+}
+
 static void test_escapes(void)
 {
 	struct make_log m = make_log_begin(path, 1, 0, 1);
@@ -687,6 +715,7 @@ int main(int argc, char **argv)
 	test_lies();
 	test_random_damage();
 	test_huge_holes();
+	test_log_that_begins();
 	test_escapes();
 	if (argc > 1)
 		measure(strtoull(argv[1], NULL, 10));
