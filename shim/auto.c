@@ -319,16 +319,18 @@ static void decide(const struct choice *c, uint64_t now)
 	watch(now);
 }
 
-/* More rounds of none and this one.  False: there were enough. */
-static bool go_on(unsigned choice, uint64_t now)
+/* More rounds of the first choice and this one.  False: there were enough. */
+static bool go_on(unsigned choice, unsigned more, uint64_t now)
 {
-	if (state.rounds + ROUNDS > MOST_ROUNDS)
+	unsigned rounds = rounds_done();
+
+	if (rounds + more > MOST_ROUNDS)
 		return false;
 	state.choices[1] = state.choices[choice];
-	for (unsigned i = 0; i < state.rounds; i++)
+	for (unsigned i = 0; i < rounds; i++)
 		state.rate[1][i] = state.rate[choice][i];
 	state.choice_count = 2;
-	state.rounds += ROUNDS;
+	state.rounds = rounds + more;
 	begin_window(now);
 	return true;
 }
@@ -338,7 +340,7 @@ static void end_where(uint64_t now)
 	unsigned best = best_choice();
 	enum outcome better = is_better(best, 0, MIN_GAIN, SURE);
 
-	if (better == OPEN && go_on(best, now))
+	if (better == OPEN && go_on(best, ROUNDS, now))
 		return;
 	if (better == OPEN) /* fresh rounds are to say more */
 		better = is_better(best, 0, MIN_GAIN, LIKELY);
@@ -355,7 +357,7 @@ static void end_which(uint64_t now)
 	unsigned best = spin ? 2 : 1;
 	enum outcome better = is_better(best, 0, KEEP_GAIN, LIKELY);
 
-	if (better == OPEN && go_on(best, now))
+	if (better == OPEN && go_on(best, ROUNDS, now))
 		return;
 	decide(&state.choices[better == YES ? best : 0], now);
 }
@@ -382,8 +384,12 @@ static void end_glance(uint64_t now)
 {
 	uint32_t active = groups_of(&state.choices[0]) |
 			  groups_of(&state.choices[1]) | state.decided_active;
+	enum outcome better = is_better(1, 0, MIN_GAIN, LIKELY);
 
-	if (is_better(1, 0, MIN_GAIN, 0) == YES)
+	if (better == OPEN && rounds_done() == GLANCE_ROUNDS &&
+	    go_on(1, GLANCE_ROUNDS, now))
+		return;
+	if (better == YES)
 		search_where(active, now);
 	else
 		decide(&state.choices[0], now);
@@ -428,11 +434,11 @@ static void end_window(uint64_t now)
 		return;
 	}
 	state.rate[turn()][round] = (uint32_t)a_second(calls, ns);
-	if (++state.turn == state.choice_count) {
+	if (++state.turn >= state.choice_count) {
 		state.turn = 0;
 		state.round++;
 	}
-	if (state.round == state.rounds)
+	if (state.round >= state.rounds)
 		end_search(now);
 	else
 		begin_window(now);

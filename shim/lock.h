@@ -36,8 +36,8 @@ enum { LOCK_LINE = 64 };
 struct lock {
 	_Alignas(LOCK_LINE) _Atomic uint32_t word; /* its kind says */
 	_Atomic uint64_t queue;                    /* fifo alone: tickets */
-	/* A waiter starves: so many releases, each or every other, keep the
-	 * lock for sleepers (locks.c). */
+	/* A waiter starves: of so many releases each, or every other, keeps
+	 * the lock for sleepers (locks.c). */
 	_Alignas(LOCK_LINE) _Atomic uint32_t reserved;
 	/* When sleepers were woken, in ticks, 0 when claimed: wake_ns. */
 	_Atomic uint64_t woken[LOCK_STAMPS];
@@ -87,7 +87,8 @@ extern _Atomic uint32_t *lock_slots;
 /* Sleeps while the word is `seen`, until woken or the limit has passed.  0:
  * look again, the wake-up may have been meant for the lock; -ETIMEDOUT: no
  * wake-up was taken.  A thread that sleeps when a good part of its limit is
- * gone asks for reservations: for a number of releases, served or not. */
+ * gone asks for reservations: for a number of releases, served or not; for
+ * more of them the more is gone. */
 int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait);
 
 /* The same on another word, in the order that its owner keeps. */

@@ -176,19 +176,30 @@ static int sleep_for(struct lock *lock, _Atomic uint32_t *word, uint32_t seen,
 }
 
 /*
- * reserved: releases to come << 1 | is each of them kept, or every other.  From
- * a release that keeps the lock until a sleeper runs nobody holds it; with many
- * threads and short calls that is most of the time, if each release does so.
+ * reserved: releases to come << 1 | is each of them kept, or about every other.
+ * From a release that keeps the lock until a sleeper runs nobody holds it; with
+ * many threads and short calls that is most of the time, if each release does
+ * so.
  */
 static void ask(struct lock *lock, bool urgent)
 {
 	uint32_t seen = atomic_load(&lock->reserved);
 	uint32_t left = seen >> 1, each = seen & 1;
 
-	if (urgent || left == 0 || !each)
-		/* Which of two is kept goes on as it was. */
-		atomic_store(&lock->reserved,
-			     (RESERVATIONS + left % 2) << 1 | urgent);
+	if (left < RESERVATIONS / 2 || (urgent && !each))
+		atomic_store(&lock->reserved, RESERVATIONS << 1 | urgent);
+}
+
+/* As if by chance, so in no step with the futex's queue: who comes to a place
+ * in it where the lock is not kept loses, and goes to its end.  The factors are
+ * such that half of the numbers down to RESERVATIONS / 2 say yes, and of the
+ * rest, and no five in a row say the same. */
+static bool is_every_other(uint32_t left)
+{
+	uint32_t mixed = left * UINT32_C(0xa2b91cbf);
+
+	mixed = (mixed ^ mixed >> 15) * UINT32_C(0xf1c768e1);
+	return mixed >> 31;
 }
 
 int lock_sleep(struct lock *lock, uint32_t seen, struct lock_wait *wait)
@@ -224,5 +235,5 @@ bool lock_reserves(struct lock *lock)
 		return false;
 	/* A waiter that asks meanwhile may be forgotten: it asks again. */
 	atomic_store(&lock->reserved, (left - 1) << 1 | each);
-	return each || left % 2 == 0;
+	return each || is_every_other(left);
 }

@@ -123,7 +123,7 @@ void permits_release(struct lock *lock, uint32_t had, uint32_t few)
 			return;
 		next = seen - had;
 		wake = seen & WAITERS && (next & OUT) <= few;
-		if (seen & WAITERS && !asked) {
+		if (seen & WAITERS && !(seen & RESERVED) && !asked) {
 			asked = true; /* it counts */
 			reserve = lock_reserves(lock);
 		}

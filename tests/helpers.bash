@@ -267,8 +267,19 @@ new_logs_in_memory() {
 	new_logs
 	free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)
 	[ "${free:-0}" -gt 1000000 ] || return 0
-	IN_MEMORY=$(mktemp -d /dev/shm/logs.XXXXXX) || return 0
+	drop_dead_logs
+	IN_MEMORY=$(mktemp -d "/dev/shm/mmgate-test.$$.XXXXXX") || return 0
 	LOGS=$IN_MEMORY/logs
+}
+
+# Those of tests that were killed.
+drop_dead_logs() {
+	local left pid
+
+	for left in /dev/shm/mmgate-test.*; do
+		pid=${left#/dev/shm/mmgate-test.}
+		is_alive "${pid%%.*}" || rm -rf "$left"
+	done
 }
 
 drop_logs() {

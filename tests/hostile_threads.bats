@@ -253,17 +253,21 @@ later'
 	# The ordinary thread cannot run for up to 3 s while it is inside.  The
 	# same can happen in the kernel, without us: so the wait is asked for.
 	while read -r lock; do
-		as_gated "$lock" --max-wait 100ms "$SUBJECTS/priorities" fifo
-		run -0 report 'max(o["wait_ns"]["max"] for o in c.values())
-			// 1000000'
-		# Time that it could not have run in is not counted, so the CPU
-		# that all are on may come late.
-		holds "$output" -le 2000 "ms waited under $lock"
+		# Time that it could not have run in is not counted, and the CPU
+		# that all are on may come late: in one of three.
+		for _ in 1 2 3; do
+			as_gated "$lock" --max-wait 100ms \
+				"$SUBJECTS/priorities" fifo
+			run -0 report 'max(o["wait_ns"]["max"]
+				for o in c.values()) // 1000000'
+			[ "$output" -gt 400 ] || break
+		done
+		holds "$output" -le 400 "ms waited under $lock"
 		run -0 mmgate export --format jsonl "$LOGS"
 		sed -n 's/.*"event":"gate opened".*"wait_ns":\([0-9]*\).*/\1/p' \
 			<<<"$output" >"$BATS_TEST_TMPDIR/openings"
 		while read -r wait; do
-			holds "$wait" -le 2000000000 "ns until it opened, $lock"
+			holds "$wait" -le 400000000 "ns until it opened, $lock"
 			holds "$wait" -ge 90000000 "ns until it opened, $lock"
 		done <"$BATS_TEST_TMPDIR/openings"
 	done < <(locks)

@@ -3,12 +3,11 @@
 # Ops with a lock each: what holds for one lock holds for several at a time, and
 # whoever is torn away inside one holds up the ops of that one alone.
 
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-500} # of two runs
+
 load helpers
 
 EACH=mmap:mutex,munmap:fifo,mprotect:rw,madvise:limit:2,mremap:spin,brk:fifo
-
-# Of two runs.
-BATS_TEST_TIMEOUT=500
 
 setup() {
 	new_logs

@@ -27,7 +27,7 @@ judge() {
 # work are forked, so FOLLOW=fork; at least LEAST of their OPs took the lock,
 # where all take it.
 stress() {
-	local words lock plain gated counted
+	local words lock plain gated counted calls
 
 	need stress-ng
 	words=(stress-ng --verify "--$1" 1 --timeout 2)
@@ -41,7 +41,8 @@ stress() {
 		calls="sum(e['calls'].get('$2', {}).get('$counted', 0) for e in p)"
 		run -0 report "$calls"
 		if [ "$output" -lt "$3" ]; then # it hardly ran
-			gate "$lock" "${words[@]/%2/10}" >/dev/null 2>&1 || true
+			equal "$(judge gate "$lock" "${words[@]/%2/10}")" \
+				"$plain" "$1 under $lock, longer"
 			run -0 report "$calls"
 		fi
 		holds "$output" -ge "$3" "${2}s in $1 under $lock"

@@ -35,10 +35,10 @@ says() { # LINE
 # A lost CPU in a run as short as these may look like much of it: judged wrongly
 # is who is so three times.
 innocent() { # LINE WORDS...
-	local line=$1 try
+	local line=$1
 
 	shift
-	for try in 1 2 3; do
+	for _ in 1 2 3; do
 		record "$@"
 		[ "$(answer)" != no ] || ! says "$line" 2>/dev/null || return 0
 	done

@@ -43,7 +43,7 @@ static bool find_log(struct control *c, const char *directory, uint32_t pid,
 	c->path = log_dir_newest(directory, pid, &line);
 	if (c->path)
 		return true;
-	if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+	if (log_pid_ended(pid))
 		*why = xasprintf("there is no process %u, and %s", pid, line);
 	else
 		*why = xasprintf("%s; --dir names the one that it was started "

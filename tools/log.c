@@ -589,7 +589,7 @@ static bool is_being_made(const char *path)
 		  magic == 0 && fstat(source.fd, &st) == 0;
 	source_close(&source);
 	clock_gettime(CLOCK_REALTIME, &now);
-	return unbegun && now.tv_sec - st.st_mtime <= 1;
+	return unbegun && labs((long)(now.tv_sec - st.st_mtime)) <= 1;
 }
 
 struct log *log_open_new(const char *path, char why[WHY_BYTES])
@@ -598,9 +598,14 @@ struct log *log_open_new(const char *path, char why[WHY_BYTES])
 	const struct timespec step = {0, STEP_NS};
 	struct log *log = log_open(path, why);
 
-	for (int i = 0; !log && i < TRIES && is_being_made(path); i++) {
-		nanosleep(&step, NULL);
-		log = log_open(path, why);
+	for (int i = 0; !log && i < TRIES; i++) {
+		bool making = is_being_made(path);
+
+		if (making)
+			nanosleep(&step, NULL);
+		log = log_open(path, why); /* or it was made in between */
+		if (!making)
+			break;
 	}
 	return log;
 }
@@ -727,8 +732,9 @@ static bool executes(uint32_t pid, const char *exe)
 
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	n = readlink(path, now, sizeof(now) - 1);
+	/* ENOENT: of a first thread that ended before the others. */
 	if (n < 0)
-		return errno == EACCES || errno == EPERM;
+		return errno == EACCES || errno == EPERM || errno == ENOENT;
 	return !strncmp(now, exe, strlen(exe));
 }
 

@@ -133,8 +133,10 @@ static enum rounds_end one_round(struct tune *t, struct rounds *r, size_t mine,
 		expect(t, (double)runs);
 		end = rounds_measure(r, 1);
 		t->runs += runs;
-		t->timed += runs;
-		t->timed_s += now_s(t) - from;
+		if (end == ROUNDS_DONE) { /* one that hung is like no other */
+			t->timed += runs;
+			t->timed_s += now_s(t) - from;
+		}
 		t->reference = r->reference;
 		if (end != ROUNDS_FAILED || r->failed < mine)
 			return end == ROUNDS_DONE ? end : stop(t, r, end);
@@ -783,7 +785,8 @@ static enum rounds_end run_all(struct tune *t)
 	end = run_logged(t, "lock=none", &t->profile);
 	if (end != ROUNDS_DONE)
 		return end;
-	t->target->measure.longest_s = fmax(10, 6 * t->profile.wall_s);
+	t->target->measure.longest_s =
+		fmax(1 + 6 * t->profile.wall_s, fmin(10, t->budget_s / 30));
 	end = run_once(t);
 	if (end != ROUNDS_DONE)
 		return end;

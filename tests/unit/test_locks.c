@@ -422,43 +422,65 @@ static void sleep_after(double gone)
 	lock_sleep(&lock, lock.word + 1, &wait);
 }
 
-/* Of so many releases, those that keep the lock; `twice`: two in a row did. */
-static int count_kept(int releases, double asked_between, bool *twice)
+/* Of so many releases, those that keep the lock; *row: most of them in a row.
+ */
+static int count_kept(int releases, double asked_between, int *row)
 {
-	bool before = false, keeps;
-	int kept = 0;
+	int kept = 0, now = 0;
 
-	*twice = false;
+	*row = 0;
 	for (int i = 0; i < releases; i++) {
-		keeps = lock_reserves(&lock);
-		*twice |= keeps && before;
-		kept += keeps;
-		before = keeps;
+		now = lock_reserves(&lock) ? now + 1 : 0;
+		kept += now != 0;
+		if (now > *row)
+			*row = now;
 		sleep_after(asked_between);
 	}
 	return kept;
+}
+
+static void check_half(double asked_between, const char *name)
+{
+	int row;
+
+	check_between(450, 550, count_kept(1000, asked_between, &row),
+		      "%s: every other", name);
+	check_between(1, 8, row, "%s: in a row", name);
+}
+
+/* Whoever stands at one place of a queue of any length gets his turn. */
+static void check_no_step(void)
+{
+	for (unsigned step = 1; step <= 70; step++) {
+		unsigned kept = 0;
+
+		fresh(&lock_mutex);
+		for (unsigned i = 0; i < 32 * step; i++) {
+			sleep_after(0.04);
+			kept += lock_reserves(&lock) && i % step == 0;
+		}
+		check_between(4, 28, kept, "kept at each release number %u",
+			      step);
+	}
 }
 
 /* The longer somebody waited the more releases keep the lock for sleepers. */
 static void check_reservations(void)
 {
 	const double fresh_wait = 0.01, starved = 0.04, urgent = 0.1;
-	bool twice;
+	int row;
 
 	fresh(&lock_mutex);
-	check_int(0, count_kept(100, fresh_wait, &twice), "nobody starves");
+	check_int(0, count_kept(100, fresh_wait, &row), "nobody starves");
 	sleep_after(starved);
-	check_int(50, count_kept(100, fresh_wait, &twice), "one starved");
-	check_true(!twice, "one starved: no two in a row");
-	check_int(50, count_kept(100, starved, &twice), "many starve");
-	check_true(!twice, "many starve: no two in a row");
+	check_between(40, 60, count_kept(100, fresh_wait, &row), "one starved");
+	check_half(starved, "many starve");
 	sleep_after(urgent);
-	check_int(100, count_kept(100, starved, &twice), "one is urgent");
-	check_between(100, 300, count_kept(1000, fresh_wait, &twice),
+	check_int(100, count_kept(100, starved, &row), "one is urgent");
+	check_between(100, 300, count_kept(1000, fresh_wait, &row),
 		      "nobody asks again: it ends");
-	sleep_after(starved);
-	check_int(50, count_kept(100, fresh_wait, &twice), "as at first");
-	check_true(!twice, "as at first: no two in a row");
+	check_half(starved, "as at first");
+	check_no_step();
 }
 
 static void check_list(void)

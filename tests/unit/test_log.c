@@ -4,6 +4,8 @@
  * `test_log N` also reads N million events and says how long that took.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -631,6 +633,54 @@ static void test_log_that_begins(void)
 	make_log_close(&m);
 }
 
+static void *sleep_on(void *unused)
+{
+	pause();
+	return unused;
+}
+
+/* Waits until /proc shows the process as a zombie. */
+static void await_zombie(pid_t pid)
+{
+	char name[64], line[256] = "";
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	while (!strstr(line, ") Z ")) {
+		FILE *f = fopen(name, "r");
+
+		if (!f || !fgets(line, sizeof(line), f))
+			line[0] = '\0';
+		if (f)
+			fclose(f);
+	}
+}
+
+static void test_ends(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		sleep_on(NULL);
+	check_true(!log_pid_ended((uint32_t)child), "a process that runs");
+	kill(child, SIGKILL);
+	await_zombie(child);
+	check_true(log_pid_ended((uint32_t)child), "nobody noticed its end");
+	waitpid(child, NULL, 0);
+	check_true(log_pid_ended((uint32_t)child), "there is none");
+	child = fork();
+	if (child == 0) {
+		pthread_t other;
+
+		if (pthread_create(&other, NULL, sleep_on, NULL) != 0)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	await_zombie(child);
+	check_true(!log_pid_ended((uint32_t)child), "its first thread ended");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
 static void test_escapes(void)
 {
 	struct make_log m = make_log_begin(path, 1, 0, 1);
@@ -716,6 +766,7 @@ int main(int argc, char **argv)
 	test_random_damage();
 	test_huge_holes();
 	test_log_that_begins();
+	test_ends();
 	test_escapes();
 	if (argc > 1)
 		measure(strtoull(argv[1], NULL, 10));
