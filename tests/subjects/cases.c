@@ -628,7 +628,7 @@ static const struct load loads[] = {
 	{"instances", 8, 400, .loop = reserve},
 	{"queries", 16, 25, .loop = block},
 	{"blocks", 4, 80, .loop = block},
-	{"pool", 4, 400, .loop = reuse},
+	{"pool", 4, 4000, .loop = reuse},
 	{"flip", 16, 400, .before = one_mapping, .loop = flip},
 	{"flip-apart", 16, 400, .loop = flip_apart},
 	{"flip-fixed", 16, 100, .before = one_mapping, .loop = flip_fixed},
