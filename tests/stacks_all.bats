@@ -75,6 +75,8 @@ begin_of() {
 		}
 		someWork();
 	EOJ
+	# It leaves a file of its own where it is run.
+	cd "$BATS_TEST_TMPDIR"
 	mmgate run --quiet --stacks every:1 --stack-size 64K -o "$LOGS" -- \
 		node --perf-basic-prof --interpreted-frames-native-stack \
 		"$BATS_TEST_TMPDIR/work.js"
