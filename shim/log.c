@@ -922,6 +922,12 @@ bool log_fill(uint64_t offset, uint64_t bytes)
 	return self.all_there || get_memory(offset, bytes);
 }
 
+void log_filled_twice(uint64_t bytes)
+{
+	if (!self.all_there)
+		add(&self.dir->allocated, -bytes);
+}
+
 void log_opened(void)
 {
 	add(&self.header->opened, 1);

@@ -71,6 +71,10 @@ void *log_at(uint64_t offset);
 /* Memory for a part of the file; false, and said in the log: there is none. */
 bool log_fill(uint64_t offset, uint64_t bytes);
 
+/* Of what log_fill() gave, so much was counted by another thread too, which
+ * asked for the same at the same time. */
+void log_filled_twice(uint64_t bytes);
+
 /* A request of that serial: its text, "name=value\n" each.  False: it is not
  * whole.  Each at most once. */
 bool log_read_request(uint32_t serial, char *text, size_t size);

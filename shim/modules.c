@@ -49,20 +49,21 @@ static struct record_module *record_at(uint32_t slot)
 	return (void *)(self.area + slot * (size_t)SLOT);
 }
 
-/* Memory for slots up to `end`.  Several threads may be at it: twice does no
- * harm. */
+/* Memory for slots up to `end`.  Several threads may be at it. */
 static bool fill(uint32_t end)
 {
-	uint32_t filled = load(&self.filled), target;
+	uint32_t was = load(&self.filled), target;
+	uint64_t bytes;
 
-	if (end <= filled)
+	if (end <= was)
 		return true;
 	target = (end + PAGE / SLOT - 1) & ~(uint32_t)(PAGE / SLOT - 1);
-	if (!log_fill(log_layout()->modules_at + filled * (uint64_t)SLOT,
-		      (target - filled) * (uint64_t)SLOT))
+	bytes = (target - was) * (uint64_t)SLOT;
+	if (!log_fill(log_layout()->modules_at + was * (uint64_t)SLOT, bytes))
 		return false;
-	__atomic_compare_exchange_n(&self.filled, &filled, target, false,
-				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	if (!__atomic_compare_exchange_n(&self.filled, &was, target, false,
+					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		log_filled_twice(bytes);
 	return true;
 }
 

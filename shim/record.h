@@ -32,7 +32,7 @@
 #include "ops.h"
 
 #define RECORD_MAGIC UINT64_C(0x31657461676d6d) /* "mmgate1\0" */
-#define RECORD_VERSION 2u
+#define RECORD_VERSION 3u
 #define RECORD_SUFFIX ".mmgate"
 #define RECORD_DIR_NAME "run.info"
 
@@ -312,8 +312,8 @@ struct record_stacks {
 	uint32_t module_slots;
 	uint64_t modules_at, modules_used, modules_lost;
 	uint64_t samples_at;
-	uint64_t copies_at;
-	uint64_t copy_bytes;             /* room for each: whole pages */
+	uint64_t copies_at;              /* see record_copy_page() */
+	uint64_t copy_bytes;             /* room for each */
 	uint64_t chains_at, chain_bytes; /* 0: `run` has not unwound them */
 	struct record_pool pool[POOL_COUNT];
 };
@@ -323,6 +323,21 @@ static inline uint64_t record_samples(const struct record_stacks *stacks)
 {
 	return (uint64_t)stacks->pool[POOL_EVERY].slots +
 	       stacks->pool[POOL_SLOW].slots + stacks->pool[POOL_SLOW].worst;
+}
+
+/*
+ * Where page `page` of a place's copy is in the file.  The first pages of all
+ * places lie side by side, behind them all second ones, and so on: most copies
+ * are short, so memory for many comes with one call.
+ * pre: copy_bytes is a multiple of RECORD_COPY_PAGE.
+ */
+enum { RECORD_COPY_PAGE = 4096 };
+
+static inline uint64_t record_copy_page(const struct record_stacks *stacks,
+					uint32_t place, uint32_t page)
+{
+	return stacks->copies_at +
+	       (page * record_samples(stacks) + place) * RECORD_COPY_PAGE;
 }
 
 /* Of the first `head` picks every 2^n-th is kept. */

@@ -14,7 +14,11 @@
 enum {
 	PAGE = 4096, /* no page is smaller */
 	MOST_PLACES = POOL_COUNT * LOG_MOST_SLOTS + LOG_MOST_WORST,
-	SAMPLES_A_PAGE = PAGE / sizeof(struct record_sample),
+	/* Places that get memory together: where threads queue for the
+	 * address-space lock, a call that gives it waits as they do. */
+	GROUP = 32,
+	MOST_GROUPS = (MOST_PLACES + GROUP - 1) / GROUP,
+	SAMPLES = 31,  /* of a group's bits; the others are pages of copies */
 	WINDOWS = 8,   /* a second */
 	A_WINDOW = 62, /* copies in one, beyond which picks get rarer */
 	/* Copies in one, at most: a thousand. */
@@ -37,10 +41,6 @@ struct thread {
 static __thread struct thread this_thread;
 
 _Static_assert(sizeof(struct thread) <= 8, "static TLS is scarce");
-
-/* A place's state: pages of its copy that have memory, and whether a thread is
- * at it. */
-enum { PLACE_BUSY = 0x80 };
 
 struct pool {
 	uint32_t slots, first;
@@ -71,15 +71,14 @@ static struct {
 	uint64_t second_ticks;
 	uint64_t size;
 	uintptr_t main_low, main_top;
-	char *samples, *copies; /* NULL: the log has none */
-	uint32_t places;        /* for samples */
-	uint64_t copy_bytes;
+	char *samples;   /* NULL: the log has none */
+	uint32_t places; /* for samples */
 	struct pool pools[POOL_COUNT];
 	struct worst worst;
-	uint8_t state[MOST_PLACES];
-	uint64_t window; /* ticks: when it began */
+	bool busy[MOST_PLACES];       /* a thread is at it */
+	uint32_t filled[MOST_GROUPS]; /* bits: what has memory */
+	uint64_t window;              /* ticks: when it began */
 	struct budget budget;
-	uint8_t sample_pages[MOST_PLACES / SAMPLES_A_PAGE];
 } self;
 
 static uint32_t load(const uint32_t *p)
@@ -148,9 +147,9 @@ static void forget_pools(void)
 	}
 	self.worst = (struct worst){0};
 	for (uint32_t i = 0; i < self.places; i++)
-		self.state[i] = 0;
-	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
-		self.sample_pages[i] = 0;
+		self.busy[i] = false;
+	for (uint32_t i = 0; i < MOST_GROUPS; i++)
+		self.filled[i] = 0;
 }
 
 void stack_begin(void)
@@ -169,8 +168,6 @@ void stack_begin(void)
 	self.worst.slots = layout->pool[POOL_SLOW].worst;
 	self.places = (uint32_t)record_samples(layout);
 	self.samples = log_at(layout->samples_at);
-	self.copies = log_at(layout->copies_at);
-	self.copy_bytes = layout->copy_bytes;
 }
 
 /* --- whose stack is where --- */
@@ -432,38 +429,56 @@ static bool lose(int kind)
 	return false;
 }
 
-/* Memory for the sample itself, a page of them at a time. */
+/* Memory for `each` bytes of every place in the place's group; `first` is where
+ * those of the group's first are.  False: there is none. */
+static bool fill(uint32_t place, unsigned bit, uint64_t first, uint64_t each)
+{
+	uint32_t group = place / GROUP, places = self.places - group * GROUP;
+	uint64_t bytes = each * (places < GROUP ? places : GROUP);
+
+	if (load(&self.filled[group]) >> bit & 1)
+		return true;
+	if (!log_fill(first, bytes))
+		return false;
+	if (__atomic_fetch_or(&self.filled[group], UINT32_C(1) << bit,
+			      __ATOMIC_RELAXED) >>
+		    bit &
+	    1)
+		log_filled_twice(bytes);
+	return true;
+}
+
 static bool fill_sample(uint32_t place)
 {
-	uint32_t page = place / SAMPLES_A_PAGE;
+	const uint64_t each = sizeof(struct record_sample);
 
-	if (__atomic_load_n(&self.sample_pages[page], __ATOMIC_RELAXED))
-		return true;
-	if (!log_fill(log_layout()->samples_at + page * (uint64_t)PAGE, PAGE))
-		return false;
-	__atomic_store_n(&self.sample_pages[page], 1, __ATOMIC_RELAXED);
-	return true;
+	return fill(place, SAMPLES,
+		    log_layout()->samples_at + place / GROUP * GROUP * each,
+		    each);
+}
+
+static bool fill_copy_page(uint32_t place, uint32_t page)
+{
+	return fill(place, page,
+		    record_copy_page(log_layout(), place / GROUP * GROUP, page),
+		    RECORD_COPY_PAGE);
 }
 
 static bool is_busy(uint32_t place)
 {
-	return __atomic_load_n(&self.state[place], __ATOMIC_RELAXED) &
-	       PLACE_BUSY;
+	return __atomic_load_n(&self.busy[place], __ATOMIC_RELAXED);
 }
 
 /* Makes the place this thread's.  False: another is at it still; of a pool's,
  * since half of that was filled. */
 static bool claim(uint32_t place)
 {
-	return (__atomic_fetch_or(&self.state[place], PLACE_BUSY,
-				  __ATOMIC_ACQUIRE) &
-		PLACE_BUSY) == 0;
+	return !__atomic_exchange_n(&self.busy[place], true, __ATOMIC_ACQUIRE);
 }
 
 static void release(uint32_t place)
 {
-	__atomic_fetch_and(&self.state[place], (uint8_t)~PLACE_BUSY,
-			   __ATOMIC_RELEASE);
+	__atomic_store_n(&self.busy[place], false, __ATOMIC_RELEASE);
 }
 
 /* The sample there, which is nobody's until its seal. */
@@ -705,23 +720,32 @@ static void measure(struct part *part, const void *behind, const void *caller)
 	cut(part, self.size);
 }
 
-/* Memory for the copy: pages that no earlier one in this place had.  Where
- * there is no more, the copy is cut to those; false: there are none. */
+/* Memory for the copy, which is cut to what there is; false: there is none. */
 static bool fill_copy(uint32_t place, struct part *part)
 {
-	uint64_t at = log_layout()->copies_at + place * self.copy_bytes;
-	uint64_t filled = self.state[place] & ~PLACE_BUSY;
-	uint64_t wanted = pages(part->bytes);
+	uint32_t page, wanted = (uint32_t)pages(part->bytes);
 
-	if (wanted <= filled)
-		return true;
-	if (!log_fill(at + filled * PAGE, (wanted - filled) * PAGE)) {
-		cut(part, filled * PAGE);
-		return filled != 0;
+	for (page = 0; page < wanted; page++)
+		if (!fill_copy_page(place, page)) {
+			cut(part, page * (uint64_t)RECORD_COPY_PAGE);
+			break;
+		}
+	return page != 0;
+}
+
+static void copy_part(uint32_t place, const struct part *part)
+{
+	uint64_t at, bytes;
+
+	for (at = 0; at < part->bytes; at += RECORD_COPY_PAGE) {
+		bytes = part->bytes - at;
+		if (bytes > RECORD_COPY_PAGE)
+			bytes = RECORD_COPY_PAGE;
+		copy_words(log_at(record_copy_page(
+				   log_layout(), place,
+				   (uint32_t)(at / RECORD_COPY_PAGE))),
+			   (const uint64_t *)(part->from + at), bytes / 8);
 	}
-	__atomic_store_n(&self.state[place], (uint8_t)(PLACE_BUSY | wanted),
-			 __ATOMIC_RELAXED);
-	return true;
 }
 
 static void seal(struct record_sample *sample, const struct part *part)
@@ -762,8 +786,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 		return 0;
 	if (filled) {
 		copy_words(sample->registers, registers, CAPTURED);
-		copy_words((uint64_t *)(self.copies + place * self.copy_bytes),
-			   (const uint64_t *)part.from, part.bytes / 8);
+		copy_part(place, &part);
 		seal(sample, &part);
 	} else {
 		lose(place < self.pools[POOL_EVERY].slots ? POOL_EVERY

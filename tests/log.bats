@@ -279,3 +279,18 @@ $PLAIN"
 		same "$BATS_TEST_TMPDIR/$place" "$BATS_TEST_TMPDIR/b"
 	done
 }
+
+@test "memory for stacks comes for many at once: each time waits for the lock" {
+	need strace
+	MMGATE_LOG="$LOGS" strace -f -e trace=madvise \
+		-o "$BATS_TEST_TMPDIR/trace" \
+		-E LD_PRELOAD="$LIBRARY" -E MMGATE_STACKS=every:1 \
+		"$SUBJECTS/mapper" -t 1 -n 100 >/dev/null ||
+		skip 'strace may not trace here'
+	run -0 report 'p[0]["stacks"]["samples"]'
+	samples=$output
+	[ "$samples" -ge 60 ]
+	run grep -cE 'MADV_POPULATE_WRITE|, 0x17' "$BATS_TEST_TMPDIR/trace"
+	[ "$output" -gt 0 ]
+	[ "$output" -lt $((samples / 2)) ]
+}

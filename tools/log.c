@@ -135,6 +135,7 @@ static bool check_stacks(const struct record_header *h)
 		return false;
 	if (count > 0 &&
 	    (s->copy_bytes > LOG_MOST_COPIED ||
+	     s->copy_bytes % RECORD_COPY_PAGE != 0 ||
 	     !fits(s->copies_at, count * s->copy_bytes, behind, h->file_bytes)))
 		return false;
 	return s->chain_bytes == 0 ||

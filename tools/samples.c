@@ -217,16 +217,30 @@ static void find_chain(const struct reader *r, struct samples_call *call)
 	call->cut = chain.cut != 0;
 }
 
+static int read_pages(struct reader *r, uint32_t place, uint32_t bytes)
+{
+	uint32_t at, part;
+	int error = 0;
+
+	for (at = 0; at < bytes && !error; at += part) {
+		part = bytes - at < RECORD_COPY_PAGE ? bytes - at
+						     : RECORD_COPY_PAGE;
+		error = source_read(&r->source, r->copy + at, part,
+				    record_copy_page(r->stacks, place,
+						     at / RECORD_COPY_PAGE));
+	}
+	return error;
+}
+
 /* The copy, if it was not written to again meanwhile. */
 static bool read_copy(struct reader *r, uint32_t place,
 		      const struct record_sample *s)
 {
-	uint64_t at = r->stacks->copies_at + place * r->stacks->copy_bytes;
 	struct record_sample again;
 
 	if (s->bytes == 0 || s->bytes > r->stacks->copy_bytes)
 		return false;
-	r->error = source_read(&r->source, r->copy, s->bytes, at);
+	r->error = read_pages(r, place, s->bytes);
 	if (!r->error)
 		r->error = source_read(&r->source, &again, sizeof(again),
 				       r->stacks->samples_at +
