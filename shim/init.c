@@ -387,6 +387,33 @@ static bool arrive_in_child(void)
 	return has_work(rules_settings());
 }
 
+/* Everything that a process needs that calls are gated or recorded in. */
+static void take_part(const struct patch_process *process, char **argv,
+		      char **env, const Elf64_auxv_t *auxv)
+{
+	struct record_pair began;
+	struct figures_callers callers;
+
+	knobs.only = keep(knobs.only, only, sizeof(only));
+	knobs.skip = keep(knobs.skip, skip, sizeof(skip));
+	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR),
+		   knobs.log != NULL);
+	locks_init();
+	began = clock_pair();
+	headers = process->headers;
+	header_count = process->header_count;
+	if (knobs_has_stacks(&knobs))
+		stack_init(&knobs, libc_first_stack(argv, auxv));
+	mind_forks(process);
+	callers = install_hooks(process);
+	if (knobs.log != NULL)
+		open_log(began, is_descendant(env)); /* once a run */
+	figures_init(&callers);
+	figures_now_and_then = correct_log;
+	gate_init(&knobs);
+	world_start(has_work(&knobs));
+}
+
 static void begin(char **argv, char **env)
 {
 	const Elf64_auxv_t *auxv = libc_auxv(env);
@@ -397,8 +424,6 @@ static void begin(char **argv, char **env)
 		.page_size = auxv_value(auxv, AT_PAGESZ),
 		.under_valgrind = under_valgrind(env),
 	};
-	struct record_pair began;
-	struct figures_callers callers;
 
 	if (is_secure(auxv))
 		return;
@@ -412,26 +437,8 @@ static void begin(char **argv, char **env)
 	else
 		followed = is_followed(env, auxv);
 	start_place(process.page_size, is_descendant(env)); /* once a run */
-	if (!followed || (!has_work(&knobs) && knobs.log == NULL))
-		return; /* nothing to do: pass */
-	knobs.only = keep(knobs.only, only, sizeof(only));
-	knobs.skip = keep(knobs.skip, skip, sizeof(skip));
-	clock_init((const void *)auxv_value(auxv, AT_SYSINFO_EHDR),
-		   knobs.log != NULL);
-	locks_init();
-	began = clock_pair();
-	headers = process.headers;
-	header_count = process.header_count;
-	if (knobs_has_stacks(&knobs))
-		stack_init(&knobs, libc_first_stack(argv, auxv));
-	mind_forks(&process);
-	callers = install_hooks(&process);
-	if (knobs.log != NULL)
-		open_log(began, is_descendant(env)); /* once a run */
-	figures_init(&callers);
-	figures_now_and_then = correct_log;
-	gate_init(&knobs);
-	world_start(has_work(&knobs));
+	if (followed && (has_work(&knobs) || knobs.log != NULL))
+		take_part(&process, argv, env, auxv);
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv,

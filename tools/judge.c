@@ -164,6 +164,21 @@ static void put_lock_first(struct verdict *v)
 		causes_put_first(v, lock);
 }
 
+/* Part of the problem, by what is likely or by what may be. */
+static char *partly(const struct verdict *v, const struct sums *s,
+		    const char *cost)
+{
+	if (v->lost.likely < SUMS_PART * s->lived)
+		return sums_say(
+			"the address-space lock is probably part of the "
+			"problem: page faults and calls seem to wait for each "
+			"other, for at most %s of the threads' time",
+			units_percent(sums_ratio(v->lost.high, v->thread_ns)));
+	return sums_say("the address-space lock is part of the problem: "
+			"threads wait for it for %s",
+			cost);
+}
+
 static char *answer_text(struct verdict *v, const struct sums *s)
 {
 	const char *other = v->answer == VERDICT_NO ? instead(v) : NULL;
@@ -185,19 +200,7 @@ static char *answer_text(struct verdict *v, const struct sums *s)
 			cost, carrier(v, s));
 		break;
 	case VERDICT_PARTLY:
-		if (v->lost.likely < SUMS_PART * s->lived) {
-			out = sums_say(
-				"the address-space lock is probably part of "
-				"the problem: page faults and calls seem to "
-				"wait for each other, for at most %s of the "
-				"threads' time",
-				units_percent(sums_ratio(v->lost.high,
-							 v->thread_ns)));
-			break;
-		}
-		out = sums_say("the address-space lock is part of the problem: "
-			       "threads wait for it for %s",
-			       cost);
+		out = partly(v, s, cost);
 		break;
 	case VERDICT_NO:
 		out = sums_say(
