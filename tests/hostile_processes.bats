@@ -308,6 +308,12 @@ finish_daemon() {
 	eventually test -s result
 	equal "$(cat result)" 'daemon: good'
 	equal "$(cat data)" precious
+	# Until its end it has its log.
+	eventually daemon_is_gone
+}
+
+daemon_is_gone() {
+	! pgrep -f "^$SUBJECTS/daemon $PWD/data" >/dev/null
 }
 
 @test "a daemon that closes every descriptor outlives run, and has its log" {

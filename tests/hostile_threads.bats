@@ -56,6 +56,7 @@ as_gated() {
 
 # All that the program did is in the log: nothing lost, nothing twice.  Under
 # auto some calls took a lock, and each change is an event for some of 7 ops.
+# balanced [CUT]: so many calls may have been cut off between the two.
 balanced() {
 	run -0 report '([n for n, o in c.items() if o["gated"] and
 		(o["count"] < o["gated"] + o["bypassed"] or
@@ -66,7 +67,7 @@ balanced() {
 		7 * p[0]["lock_changes"])'
 	equal "${output%%]*}" '([' 'calls neither gated nor bypassed'
 	read -r more most <<<"$(tr -d ',)' <<<"${output#*], }")"
-	holds "$more" -ge 0 'events beside those of calls'
+	holds "$more" -ge "-${1-0}" 'events beside those of calls'
 	holds "$more" -le "$most" 'events beside those of calls'
 }
 
@@ -192,8 +193,8 @@ balanced() {
 			# and three at the end; stacks are libc's.
 			run -0 report 'c["munmap"]["count"] >= 2003'
 			equal "$output" True "$lock $hooks"
-			balanced
 			# The last detached ones may be cut off in it.
+			balanced 8
 			run -0 report 'p[0]["hooks"]["libc"] != "patched" or
 				392 <= c["madvise"]["count"] <= 400'
 			equal "$output" True 'stacks that libc gave back'
@@ -258,18 +259,21 @@ later'
 		for _ in 1 2 3; do
 			as_gated "$lock" --max-wait 100ms \
 				"$SUBJECTS/priorities" fifo
-			run -0 report 'max(o["wait_ns"]["max"]
-				for o in c.values()) // 1000000'
-			[ "$output" -gt 400 ] || break
+			longest=$(report 'max(o["wait_ns"]["max"]
+				for o in c.values())')
+			run -0 mmgate export --format jsonl "$LOGS"
+			openings=$(sed -n 's/.*"event":"gate opened".*"wait_ns":\([0-9]*\).*/\1/p' \
+				<<<"$output" | sort -n)
+			for wait in $openings; do
+				holds "$wait" -ge 90000000 \
+					"ns until it opened, $lock"
+			done
+			longest=$(printf '%s\n' "$longest" "$openings" |
+				sort -n | tail -1)
+			[ "$longest" -gt 400000000 ] || break
 		done
-		holds "$output" -le 400 "ms waited under $lock"
-		run -0 mmgate export --format jsonl "$LOGS"
-		sed -n 's/.*"event":"gate opened".*"wait_ns":\([0-9]*\).*/\1/p' \
-			<<<"$output" >"$BATS_TEST_TMPDIR/openings"
-		while read -r wait; do
-			holds "$wait" -le 400000000 "ns until it opened, $lock"
-			holds "$wait" -ge 90000000 "ns until it opened, $lock"
-		done <"$BATS_TEST_TMPDIR/openings"
+		holds "$longest" -le 400000000 \
+			"ns waited, or until it opened, under $lock"
 	done < <(locks)
 }
 

@@ -265,7 +265,8 @@ static bool meets(const struct span *a, const struct span *b)
 	return a->from < b->to && b->from < a->to;
 }
 
-/* One that is not short beside the longest. */
+/* One that is not short beside the longest; the verdict looks at such as are a
+ * quarter of it. */
 static bool counts(const struct span *span)
 {
 	double longest = 0;
@@ -273,7 +274,7 @@ static bool counts(const struct span *span)
 	for (size_t i = 0; i < stalls; i++)
 		if (stall[i].to - stall[i].from > longest)
 			longest = stall[i].to - stall[i].from;
-	return span->to - span->from > longest / 3;
+	return span->to - span->from > longest / 5;
 }
 
 /* Moves the stalls that count to the front. */
