@@ -532,7 +532,7 @@ static int parse_stack_size(struct knobs *knobs, const char *value)
 
 	if (error != 0)
 		return error;
-	if (bytes < 1024 || bytes > 65536)
+	if (bytes < 1024 || bytes > KNOBS_MOST_STACK)
 		return -EINVAL;
 	knobs->stack_size = bytes & ~UINT64_C(7); /* whole words */
 	return 0;

@@ -259,7 +259,8 @@ static void lay_out_stacks(struct record_header *h, const struct knobs *knobs,
 	s->module_slots = (uint32_t)(modules / RECORD_MODULE_BYTES);
 	s->modules_at = h->file_bytes;
 	s->samples_at = s->modules_at + modules;
-	s->copy_bytes = (knobs->stack_size + 4095) & ~UINT64_C(4095);
+	s->copy_bytes = (knobs->stack_size + RECORD_COPY_PAGE - 1) &
+			~(uint64_t)(RECORD_COPY_PAGE - 1);
 	h->file_bytes = lay_out_pools(s, knobs, bytes - s->samples_at);
 }
 
@@ -694,7 +695,9 @@ bool log_open(const struct knobs *knobs, const struct log_about *about,
 	}
 	error = dir_open(knobs->log);
 	if (error == -EINVAL)
-		return give_up(why, "its " RECORD_DIR_NAME " is not mmgate's",
+		return give_up(why,
+			       "its " RECORD_DIR_NAME " is not mmgate's, or of "
+			       "another version",
 			       0);
 	if (error != 0)
 		return give_up(why, "", error);
@@ -924,7 +927,8 @@ bool log_fill(uint64_t offset, uint64_t bytes)
 
 void log_filled_twice(uint64_t bytes)
 {
-	if (!self.all_there)
+	/* Not in a child that was forked meanwhile and has no log. */
+	if (!self.all_there && log_hot.in_use)
 		add(&self.dir->allocated, -bytes);
 }
 

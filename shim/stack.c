@@ -14,11 +14,11 @@
 enum {
 	PAGE = 4096, /* no page is smaller */
 	MOST_PLACES = POOL_COUNT * LOG_MOST_SLOTS + LOG_MOST_WORST,
-	/* Places that get memory together: where threads queue for the
+	SAMPLES_A_PAGE = PAGE / sizeof(struct record_sample),
+	COPY_PAGES = KNOBS_MOST_STACK / RECORD_COPY_PAGE,
+	/* Copies that get a page together, at most: where threads queue for the
 	 * address-space lock, a call that gives it waits as they do. */
-	GROUP = 32,
-	MOST_GROUPS = (MOST_PLACES + GROUP - 1) / GROUP,
-	SAMPLES = 31,  /* of a group's bits; the others are pages of copies */
+	TOGETHER = 16,
 	WINDOWS = 8,   /* a second */
 	A_WINDOW = 62, /* copies in one, beyond which picks get rarer */
 	/* Copies in one, at most: a thousand. */
@@ -41,6 +41,7 @@ struct thread {
 static __thread struct thread this_thread;
 
 _Static_assert(sizeof(struct thread) <= 8, "static TLS is scarce");
+_Static_assert(COPY_PAGES <= 16, "a bit each, in `copied`");
 
 struct pool {
 	uint32_t slots, first;
@@ -75,9 +76,14 @@ static struct {
 	uint32_t places; /* for samples */
 	struct pool pools[POOL_COUNT];
 	struct worst worst;
-	bool busy[MOST_PLACES];       /* a thread is at it */
-	uint32_t filled[MOST_GROUPS]; /* bits: what has memory */
-	uint64_t window;              /* ticks: when it began */
+	bool busy[MOST_PLACES]; /* a thread is at it */
+	/* What has memory: pages of a place's copy, a bit each; how many of
+	 * each; pages of samples. */
+	uint16_t copied[MOST_PLACES];
+	uint32_t given[COPY_PAGES];
+	bool sample_pages[MOST_PLACES / SAMPLES_A_PAGE];
+	uint32_t refused; /* 1: there is no more */
+	uint64_t window;  /* ticks: when it began */
 	struct budget budget;
 } self;
 
@@ -148,8 +154,13 @@ static void forget_pools(void)
 	self.worst = (struct worst){0};
 	for (uint32_t i = 0; i < self.places; i++)
 		self.busy[i] = false;
-	for (uint32_t i = 0; i < MOST_GROUPS; i++)
-		self.filled[i] = 0;
+	for (uint32_t i = 0; i < self.places; i++)
+		self.copied[i] = 0;
+	for (uint32_t i = 0; i < COPY_PAGES; i++)
+		self.given[i] = 0;
+	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
+		self.sample_pages[i] = false;
+	self.refused = 0;
 }
 
 void stack_begin(void)
@@ -429,39 +440,76 @@ static bool lose(int kind)
 	return false;
 }
 
-/* Memory for `each` bytes of every place in the place's group; `first` is where
- * those of the group's first are.  False: there is none. */
-static bool fill(uint32_t place, unsigned bit, uint64_t first, uint64_t each)
+/* Memory for a part of the log.  False: there is none; or a handler forked
+ * meanwhile, so that this is the child, in whose log nothing was filled. */
+static bool fill(uint64_t at, uint64_t bytes)
 {
-	uint32_t group = place / GROUP, places = self.places - group * GROUP;
-	uint64_t bytes = each * (places < GROUP ? places : GROUP);
+	const char *ours = self.samples;
 
-	if (load(&self.filled[group]) >> bit & 1)
-		return true;
-	if (!log_fill(first, bytes))
+	if (load(&self.refused))
 		return false;
-	if (__atomic_fetch_or(&self.filled[group], UINT32_C(1) << bit,
-			      __ATOMIC_RELAXED) >>
-		    bit &
-	    1)
-		log_filled_twice(bytes);
+	if (!log_fill(at, bytes)) {
+		/* Once is enough: each time waits for the lock. */
+		store(&self.refused, self.samples == ours);
+		return false;
+	}
+	return self.samples == ours;
+}
+
+/* Memory for the sample itself, a page of them at a time. */
+static bool fill_sample(uint32_t place)
+{
+	uint32_t page = place / SAMPLES_A_PAGE;
+
+	if (__atomic_load_n(&self.sample_pages[page], __ATOMIC_RELAXED))
+		return true;
+	if (!fill(log_layout()->samples_at + page * (uint64_t)PAGE, PAGE))
+		return false;
+	if (__atomic_exchange_n(&self.sample_pages[page], true,
+				__ATOMIC_RELAXED))
+		log_filled_twice(PAGE);
 	return true;
 }
 
-static bool fill_sample(uint32_t place)
+static bool has_page(uint32_t place, uint32_t page)
 {
-	const uint64_t each = sizeof(struct record_sample);
-
-	return fill(place, SAMPLES,
-		    log_layout()->samples_at + place / GROUP * GROUP * each,
-		    each);
+	return __atomic_load_n(&self.copied[place], __ATOMIC_RELAXED) >> page &
+	       1;
 }
 
-static bool fill_copy_page(uint32_t place, uint32_t page)
+/* Places from this one on that get their page together: half as many as have
+ * it, so that a program of few samples pays for few. */
+static uint32_t together(uint32_t place, uint32_t page)
 {
-	return fill(place, page,
-		    record_copy_page(log_layout(), place / GROUP * GROUP, page),
-		    RECORD_COPY_PAGE);
+	uint32_t count = load(&self.given[page]) / 2;
+
+	if (count > TOGETHER)
+		count = TOGETHER;
+	if (count > self.places - place)
+		count = self.places - place;
+	return count > 0 ? count : 1;
+}
+
+/* Memory for a page of the place's copy. */
+static bool fill_page(uint32_t place, uint32_t page)
+{
+	uint32_t count, twice = 0;
+
+	if (has_page(place, page))
+		return true;
+	count = together(place, page);
+	if (!fill(record_copy_page(log_layout(), place, page),
+		  count * (uint64_t)RECORD_COPY_PAGE))
+		return false;
+	for (uint32_t i = place; i < place + count; i++)
+		twice += __atomic_fetch_or(&self.copied[i],
+					   (uint16_t)(1 << page),
+					   __ATOMIC_RELAXED) >>
+				 page &
+			 1;
+	__atomic_fetch_add(&self.given[page], count - twice, __ATOMIC_RELAXED);
+	log_filled_twice(twice * (uint64_t)RECORD_COPY_PAGE);
+	return true;
 }
 
 static bool is_busy(uint32_t place)
@@ -726,14 +774,29 @@ static bool fill_copy(uint32_t place, struct part *part)
 	uint32_t page, wanted = (uint32_t)pages(part->bytes);
 
 	for (page = 0; page < wanted; page++)
-		if (!fill_copy_page(place, page)) {
+		if (!fill_page(place, page)) {
 			cut(part, page * (uint64_t)RECORD_COPY_PAGE);
 			break;
 		}
 	return page != 0;
 }
 
-static void copy_part(uint32_t place, const struct part *part)
+/* Where a place's copy is: its first page, and from each to the next. */
+struct copy {
+	char *at;
+	uint64_t stride;
+};
+
+static struct copy copy_of(uint32_t place)
+{
+	const struct record_stacks *layout = log_layout();
+	uint64_t first = record_copy_page(layout, place, 0);
+
+	return (struct copy){log_at(first),
+			     record_copy_page(layout, place, 1) - first};
+}
+
+static void copy_part(struct copy to, const struct part *part)
 {
 	uint64_t at, bytes;
 
@@ -741,10 +804,9 @@ static void copy_part(uint32_t place, const struct part *part)
 		bytes = part->bytes - at;
 		if (bytes > RECORD_COPY_PAGE)
 			bytes = RECORD_COPY_PAGE;
-		copy_words(log_at(record_copy_page(
-				   log_layout(), place,
-				   (uint32_t)(at / RECORD_COPY_PAGE))),
+		copy_words((uint64_t *)to.at,
 			   (const uint64_t *)(part->from + at), bytes / 8);
+		to.at += to.stride;
 	}
 }
 
@@ -774,6 +836,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 		(uint32_t)(sample - (struct record_sample *)self.samples);
 	uint64_t registers[CAPTURED];
 	struct part part;
+	struct copy to;
 	bool filled;
 
 	if (!is_ours(sample))
@@ -782,11 +845,12 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 	part.from = registers[STACK_POINTER];
 	measure(&part, behind, caller);
 	filled = fill_copy(place, &part);
+	to = copy_of(place);
 	if (!is_ours(sample))
 		return 0;
 	if (filled) {
 		copy_words(sample->registers, registers, CAPTURED);
-		copy_part(place, &part);
+		copy_part(to, &part);
 		seal(sample, &part);
 	} else {
 		lose(place < self.pools[POOL_EVERY].slots ? POOL_EVERY

@@ -59,15 +59,15 @@ $(FUZZERS:%=$(fuzz)/%): $(fuzz)/%: $(fuzz)/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 fuzzers: $(FUZZERS:%=$(fuzz)/%)
 
 # The corpus first, each of whose inputs found something once; then new ones,
-# the same each time: what is unknown yet is for `make fuzz` to find.
+# by the same numbers each time: what is unknown yet is for `make fuzz` to find.
 check-fuzz: fuzzers
 	@for name in $(FUZZERS); do \
 		$(fuzz)/$$name $(FUZZ_LIMITS) -runs=0 \
 			$(corpus)/$$name >$(fuzz)/$$name.out 2>&1 && \
-		mkdir -p $(fuzz)/new-$$name && \
+		rm -rf $(fuzz)/short && mkdir $(fuzz)/short && \
 		$(fuzz)/$$name $(FUZZ_LIMITS) \
 			-max_total_time=$(FUZZ_SHORT) -seed=1 \
-			-artifact_prefix=$(fuzz)/$$name- $(fuzz)/new-$$name \
+			-artifact_prefix=$(fuzz)/$$name- $(fuzz)/short \
 			$(corpus)/$$name >$(fuzz)/$$name.out 2>&1 || \
 		{ tail -n 60 $(fuzz)/$$name.out; exit 1; }; \
 	done

@@ -182,6 +182,11 @@ $PLAIN"
 @test "a short-lived child costs at most 256 KiB" {
 	run -0 logged mutex "$SUBJECTS/early"
 	run -0 logged mutex "$PYTHON" -c 'import json'
+	# With stacks too, of a call of each sort.
+	run -0 env MMGATE_STACKS=every:20,slow:1ns LD_PRELOAD="$LIBRARY" \
+		MMGATE_LOG="$LOGS" "$SUBJECTS/early"
+	run -0 report 'max(e["stacks"]["samples"] for e in p) > 1'
+	equal "$output" True
 	for file in "$LOGS"/*.mmgate; do
 		kib=$(du -k "$file" | cut -f1)
 		holds "$kib" -le 256 "KiB on disk"
@@ -282,11 +287,12 @@ $PLAIN"
 
 @test "memory for stacks comes for many at once: each time waits for the lock" {
 	need strace
+	strace -f -o "$BATS_TEST_TMPDIR/trace" true ||
+		skip 'strace may not trace here'
 	MMGATE_LOG="$LOGS" strace -f -e trace=madvise \
 		-o "$BATS_TEST_TMPDIR/trace" \
 		-E LD_PRELOAD="$LIBRARY" -E MMGATE_STACKS=every:1 \
-		"$SUBJECTS/mapper" -t 1 -n 100 >/dev/null ||
-		skip 'strace may not trace here'
+		"$SUBJECTS/mapper" -t 1 -n 100 >/dev/null
 	run -0 report 'p[0]["stacks"]["samples"]'
 	samples=$output
 	[ "$samples" -ge 60 ]

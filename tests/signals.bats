@@ -50,6 +50,7 @@ setup() {
 
 @test "after a jump out of a handler the gate opens and the program goes on" {
 	while read -r lock; do
+		lost=0
 		for _ in {1..100}; do
 			run -0 gate "$lock" --max-wait 2ms \
 				"$SUBJECTS/handlers" jump
@@ -58,9 +59,11 @@ setup() {
 			run -0 mmgate export --format jsonl "$LOGS"
 			events=$(grep -c '"event":"gate opened"' <<<"$output" ||
 				:)
-			# The handler may jump away between the two.
-			[ "$opened" = 0 ] ||
-				[ $((2 * events)) -lt "$opened" ] || break
+			# The handler may jump away between the two, seldom.
+			[ "$opened" != 0 ] || continue
+			[ $((2 * events)) -lt "$opened" ] || break
+			lost=$((lost + 1))
+			[ "$lost" -lt 3 ] || break
 		done
 		holds "$opened" -ge 1 "openings under $lock"
 		# It is said: in the report, and as an event.

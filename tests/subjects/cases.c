@@ -373,19 +373,16 @@ static void *fill_own(void *at)
 	return NULL;
 }
 
-/* Fewer calls than are needed to say that a lock is much waited for. */
-enum { STARTERS = 24 };
-
 static void start_all(void)
 {
-	pthread_t threads[STARTERS];
-	char *at = GET_MEMORY((size_t)STARTERS * 4 * MIB);
+	pthread_t threads[MOST];
+	char *at = GET_MEMORY((size_t)MOST * 4 * MIB);
 
-	for (size_t i = 0; i < STARTERS; i++)
+	for (size_t i = 0; i < MOST; i++)
 		check(pthread_create(&threads[i], NULL, fill_own,
 				     at + i * 4 * MIB) == 0,
 		      "pthread_create");
-	for (size_t i = 0; i < STARTERS; i++)
+	for (size_t i = 0; i < MOST; i++)
 		pthread_join(threads[i], NULL);
 }
 
