@@ -314,7 +314,7 @@ static void add_sample(struct work *w)
 	sign(&s->event, s->number);
 	w->log.header->stacks.pool[i >= MAKE_LOG_SAMPLES].head =
 		MAKE_LOG_SAMPLES;
-	forge_bytes(w->in, make_log_copy(&w->log, i), MAKE_LOG_COPY);
+	forge_bytes(w->in, make_log_copy(&w->log, i, 0), RECORD_COPY_PAGE);
 }
 
 static void add_chains(struct work *w)

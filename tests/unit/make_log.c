@@ -196,14 +196,15 @@ struct record_sample *make_log_sample(struct make_log *m, uint32_t i)
 	return at(m, MODULES_SIZE + i * sizeof(struct record_sample));
 }
 
-char *make_log_copy(struct make_log *m, uint32_t i)
+char *make_log_copy(struct make_log *m, uint32_t i, uint32_t page)
 {
-	return at(m, MODULES_SIZE + SAMPLES_SIZE + (uint64_t)i * MAKE_LOG_COPY);
+	return at(m, MODULES_SIZE + SAMPLES_SIZE +
+			     ((uint64_t)page * SAMPLES + i) * RECORD_COPY_PAGE);
 }
 
 char *make_log_chains(struct make_log *m)
 {
-	return make_log_copy(m, SAMPLES);
+	return make_log_copy(m, 0, MAKE_LOG_COPY / RECORD_COPY_PAGE);
 }
 
 struct record_stripe *make_log_stripe(struct make_log *m, uint32_t stripe)

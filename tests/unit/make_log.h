@@ -36,12 +36,13 @@ struct make_log make_log_begin_with_stacks(const char *path, uint32_t stripes,
 					   uint32_t ring_slots,
 					   double ns_per_tick);
 
-enum { MAKE_LOG_MODULES = 16, MAKE_LOG_SAMPLES = 8, MAKE_LOG_COPY = 4096 };
+enum { MAKE_LOG_MODULES = 16, MAKE_LOG_SAMPLES = 8, MAKE_LOG_COPY = 8192 };
 
-/* Slot `i` of modules; sample `i` of both pools and the worst, and its copy. */
+/* Slot `i` of modules; sample `i` of both pools and the worst, and a page of
+ * its copy. */
 struct record_module *make_log_module(struct make_log *m, uint32_t i);
 struct record_sample *make_log_sample(struct make_log *m, uint32_t i);
-char *make_log_copy(struct make_log *m, uint32_t i);
+char *make_log_copy(struct make_log *m, uint32_t i, uint32_t page);
 /* Where chains are: the end of the file, MAKE_LOG_COPY bytes. */
 char *make_log_chains(struct make_log *m);
 

@@ -454,6 +454,20 @@ static void test_refusals(void)
 	SPOIL("too much memory", make_log_stripe(&m, 0)->populated = 1025,
 	      "1025 in memory");
 #undef SPOIL
+#define SPOIL(name, change)                                                    \
+	do {                                                                   \
+		m = make_log_begin_with_stacks(path, 1, 1024, 0.5);            \
+		m.header->end = make_log_pair(&m, 5000);                       \
+		change;                                                        \
+		make_log_close(&m);                                            \
+		check_refusal("no room for its stacks", name);                 \
+	} while (0)
+	SPOIL("a copy of no whole pages", m.header->stacks.copy_bytes = 4104);
+	SPOIL("large copies", m.header->stacks.copy_bytes = 1 << 17);
+	SPOIL("copies beyond the end", m.header->stacks.copies_at += 1 << 20);
+	SPOIL("samples in the header", m.header->stacks.samples_at = 8);
+	SPOIL("a pool of three", m.header->stacks.pool[POOL_SLOW].slots = 3);
+#undef SPOIL
 	fd = open(path, O_WRONLY | O_TRUNC);
 	check_refusal("is empty", "an empty file");
 	close(fd);
