@@ -147,6 +147,39 @@ unmaps() {
 	equal "$(cat "$DISK/run.info")" mine
 }
 
+@test "on a full disk what lay in the program's stacks does not stay either" {
+	need "${CC:-cc}"
+	cat >"$BATS_TEST_TMPDIR/secret.c" <<-'EOC'
+		#include <string.h>
+		#include <sys/mman.h>
+		int main(void)
+		{
+			char secret[2048];
+			int i;
+
+			for (i = 0; i < 2000; i++) {
+				memset(secret, 'a' + i % 26, sizeof(secret));
+				memcpy(secret + 512, "S3cr3t" "W0rd", 10);
+				munmap(mmap(0, 4096, 3, 34, -1, 0), 4096);
+				__asm__ volatile("" ::"r"(secret) : "memory");
+			}
+			return 0;
+		}
+	EOC
+	"${CC:-cc}" -o "$BATS_TEST_TMPDIR/secret" "$BATS_TEST_TMPDIR/secret.c"
+	memory_disk tmpfs size=1m
+	for raw in --keep-raw ''; do
+		rm -rf "$DISK"/*
+		run -0 mmgate run --quiet $raw --stacks every:1 \
+			--stack-size 16K -o "$DISK/logs" -- \
+			"$BATS_TEST_TMPDIR/secret"
+		run grep -c -a S3cr3tW0rd "$DISK"/logs/*.mmgate
+		[ -z "$raw" ] || holds "$output" -gt 0 'copies with it'
+	done
+	equal "$output" 0 'copies with it'
+	run -0 mmgate report "$DISK/logs"
+}
+
 @test "before Linux 5.14 the whole log has its space from the start, or there is none" {
 	unharmed poor populate -- "$SUBJECTS/mapper" -t 4 -n 400
 	equal "$stderr" '' stderr

@@ -34,6 +34,7 @@ struct work {
 	} * samples;                   /* by place */
 	char *out;
 	size_t size, room;
+	uint64_t out_at;   /* in the file; 0: not decided */
 	uint64_t *nowhere; /* addresses in no file */
 	size_t nowhere_count, nowhere_room;
 };
@@ -119,7 +120,9 @@ static void write_chains(struct work *w)
 
 	if (w->size == 0 || fstat(w->file, &st) != 0)
 		return;
-	where[0] = ((uint64_t)st.st_size + 7) & ~UINT64_C(7);
+	if (w->out_at == 0)
+		w->out_at = ((uint64_t)st.st_size + 7) & ~UINT64_C(7);
+	where[0] = w->out_at;
 	where[1] = w->size;
 	end = where[0] + w->size;
 	put(w, w->out, w->size, where[0]);
@@ -172,6 +175,41 @@ static void drop_copies(struct work *w)
 	    fallocate(w->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)s->copies_at, (off_t)bytes) != 0)
 		wipe(w, s->copies_at, s->copies_at + bytes);
+}
+
+/* What cannot be replaced is erased all the same: nobody wants the program's
+ * memory in a file that stays. */
+static void forget_stacks(struct work *w)
+{
+	static const uint32_t none[2];
+	int error = w->error;
+	uint32_t i;
+
+	w->error = 0;
+	for (i = 0; i < log_samples(w->log); i++)
+		if (w->samples[i].chain != 0)
+			put(w, none, sizeof(none),
+			    log_stacks(w->log)->samples_at +
+				    i * sizeof(struct record_sample) +
+				    offsetof(struct record_sample, bytes));
+	drop_copies(w);
+	drop_registers(w);
+	w->error = error;
+}
+
+/* Chains in place of copies.  On a full disk the copies make room for them. */
+static void replace(struct work *w)
+{
+	write_chains(w);
+	if (w->error == ENOSPC || w->error == EDQUOT) {
+		w->error = 0;
+		drop_copies(w);
+		write_chains(w);
+	}
+	drop_copies(w);
+	drop_registers(w);
+	if (w->error != 0)
+		forget_stacks(w);
 }
 
 static void write_build_ids(struct work *w, struct images *images)
@@ -260,9 +298,8 @@ int chains_write(struct log *log, int file, int directory,
 	w->samples = xcalloc(log_samples(log), sizeof(*w->samples));
 	if (!samples_each(log, &count, unwind, w))
 		w->error = EIO;
-	write_chains(w);
-	drop_copies(w);
-	drop_registers(w);
+	if (w->error == 0)
+		replace(w);
 	write_build_ids(w, images);
 	keep_names(w, directory);
 	error = w->error;
