@@ -169,7 +169,7 @@ unmaps() {
 	"${CC:-cc}" -o "$BATS_TEST_TMPDIR/secret" "$BATS_TEST_TMPDIR/secret.c"
 	memory_disk tmpfs size=1m
 	for raw in --keep-raw ''; do
-		rm -rf "$DISK"/*
+		rm -rf "${DISK:?}"/*
 		run -0 mmgate run --quiet $raw --stacks every:1 \
 			--stack-size 16K -o "$DISK/logs" -- \
 			"$BATS_TEST_TMPDIR/secret"

@@ -24,7 +24,8 @@ enum {
 /* A mapping that is known to be there. */
 struct mapping {
 	uint64_t addr, length;
-	double ns; /* of the call that made it */
+	double ns;       /* of the call that made it */
+	uint64_t end_ns; /* when that was over */
 	uint32_t tid, weight;
 	uint8_t kind, layer;
 };
@@ -156,6 +157,7 @@ static void map(struct habits *h, const struct log_event *e, enum kind kind)
 		.addr = (uint64_t)e->raw.result,
 		.length = e->raw.length,
 		.ns = cost(e),
+		.end_ns = e->time_ns + e->wait_ns + e->kernel_ns,
 		.tid = e->raw.tid,
 		.weight = e->raw.weight,
 		.kind = (uint8_t)kind,
@@ -203,6 +205,10 @@ static void unmap(struct habits *h, const struct log_event *e)
 
 	if (m->addr != e->raw.addr || m->length != e->raw.length ||
 	    m->length == 0)
+		return;
+	/* Not this one: it was still being made, and got the address of one
+	 * that this call unmapped. */
+	if (m->end_ns > e->time_ns)
 		return;
 	ns *= m->weight;
 	bytes *= m->weight;

@@ -56,10 +56,20 @@ static bool is_gates_own(const struct sums *s)
 
 enum { FEW_CALLS = 100 };
 
+/* Are calls that matter in no figure, as the log had no room? */
+static bool is_blind(const struct sums *s)
+{
+	double lost = (double)s->facts->process->unrecorded;
+
+	return lost > SUMS_PART * ((double)s->calls + lost);
+}
+
 static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *lost = &v->lost;
 
+	if (is_blind(s))
+		return VERDICT_UNKNOWN;
 	if (s->facts->process->threads <= 1 ||
 	    lost->high < SUMS_PART * s->lived)
 		return VERDICT_NO;
@@ -133,6 +143,12 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 {
 	const struct digest *d = s->facts->digest;
 
+	if (is_blind(s))
+		return sums_say(
+			"cannot tell whether the address-space lock is the "
+			"problem: %s calls found no room in the log (a larger "
+			"--log-total, or disk, keeps them)",
+			units_count(s->facts->process->unrecorded));
 	if (s->seen && is_gates_own(s))
 		return sums_say(
 			"threads wait at mmgate's own gate (lock=%s) for %s of "

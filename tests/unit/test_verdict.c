@@ -399,6 +399,29 @@ static void test_one_thread(void)
 	verdict_drop(&run.verdict);
 }
 
+/* What found no room in the log may be anything. */
+static void test_unrecorded(void)
+{
+	const uint64_t lost[] = {10, 100};
+	const struct verdict *v;
+	unsigned i, n;
+
+	for (n = 0; n < 2; n++) {
+		struct run run = begin("lock=none\n", 1);
+
+		for (i = 0; i < 1000; i++)
+			call(&run, of(OP_MUNMAP, 1, 0, MIB), (uint64_t)i * MS,
+			     900 * US);
+		run.log.header->unrecorded = lost[n];
+		v = judge(&run, 0);
+		check_answer(n ? VERDICT_UNKNOWN : VERDICT_NO, v,
+			     n ? "a tenth is lost" : "a hundredth is lost");
+		check_true(!n || strstr(v->headline, "100 calls found no room"),
+			   "it is said");
+		verdict_drop(&run.verdict);
+	}
+}
+
 static void test_above(void)
 {
 	struct run run = begin("lock=none\n", 4);
@@ -856,6 +879,7 @@ int main(void)
 	test_shared();
 	test_sleeps();
 	test_one_thread();
+	test_unrecorded();
 	test_above();
 	test_carriers();
 	test_reserved();
