@@ -34,10 +34,10 @@ enum knob_place { PLACE_KERNEL, PLACE_THREAD };
 enum knob_events { EVENTS_OFF, EVENTS_ALL, EVENTS_SLOW, EVENTS_EVERY };
 enum knob_follow { FOLLOW_NONE, FOLLOW_EXEC, FOLLOW_FORK };
 
-/* The values in force.  Strings point to what was parsed. */
 /* Of a stack, bytes that are copied at most. */
 enum { KNOBS_MOST_STACK = 64 << 10 };
 
+/* The values in force.  Strings point to what was parsed. */
 struct knobs {
 	uint8_t lock; /* enum lock_id; LOCK_COUNT: each op its own */
 	uint8_t lock_of[OP_COUNT]; /* the same, for LOCK_PER_OP */

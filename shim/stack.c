@@ -152,10 +152,10 @@ static void forget_pools(void)
 		self.pools[i].in_window = 0;
 	}
 	self.worst = (struct worst){0};
-	for (uint32_t i = 0; i < self.places; i++)
+	for (uint32_t i = 0; i < self.places; i++) {
 		self.busy[i] = false;
-	for (uint32_t i = 0; i < self.places; i++)
 		self.copied[i] = 0;
+	}
 	for (uint32_t i = 0; i < COPY_PAGES; i++)
 		self.given[i] = 0;
 	for (size_t i = 0; i < sizeof(self.sample_pages); i++)

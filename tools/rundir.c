@@ -695,8 +695,8 @@ static void write_chains(const struct trim *trim, int fd, const char *name,
 	if (log != NULL && log_is(log, st->st_dev, st->st_ino))
 		error = chains_write(log, file, fd, trim->images);
 	if (error != 0)
-		warn("%s: some of its stacks are lost, as they could not be "
-		     "written: %s",
+		warn("%s: its copies of stacks could not all be replaced, so "
+		     "that some are missing: %s",
 		     path, strerror(error));
 	if (log != NULL)
 		log_close(log);
