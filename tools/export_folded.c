@@ -63,11 +63,9 @@ static double *fold(const struct sites *s)
 
 	for (i = 0; i < s->sample_count; i++) {
 		const struct sites_sample *sample = &s->samples[i];
-		const struct log_event *e = &sample->event;
 
-		ns[sample->stack * OP_COUNT + e->raw.op] +=
-			sample->weight *
-			((double)e->wait_ns + (double)e->kernel_ns);
+		ns[sample->stack * OP_COUNT + sample->event.raw.op] +=
+			sample->wait_ns + sample->kernel_ns;
 	}
 	return ns;
 }

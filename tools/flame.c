@@ -84,9 +84,8 @@ static void add_sample(struct node *leaf, const struct sites_sample *sample)
 	struct node *n = child_of(leaf, xstrdup(op_name(sample->event.raw.op)));
 
 	for (; n; n = n->parent) {
-		n->wait_ns += sample->weight * (double)sample->event.wait_ns;
-		n->kernel_ns +=
-			sample->weight * (double)sample->event.kernel_ns;
+		n->wait_ns += sample->wait_ns;
+		n->kernel_ns += sample->kernel_ns;
 	}
 }
 

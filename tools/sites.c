@@ -9,6 +9,10 @@
 #include "units.h"
 #include "unwind.h"
 
+/* Part of an op's calls by which its samples may be too few or too many, but
+ * for chance, and stand for all of them. */
+#define NEARLY 0.1
+
 /* A chain under its frames' addresses. */
 struct chain {
 	UT_hash_handle hh;
@@ -30,7 +34,10 @@ struct inside {
 	struct unwind_chain *chain;
 	struct chain *chains;
 	size_t stacks_room, samples_room;
-	uint64_t since_ns, until_ns;   /* what is wanted */
+	uint64_t since_ns, until_ns; /* what is wanted */
+	struct {
+		double count, squares;
+	} drawn[OP_COUNT];             /* weights of what was picked */
 	const struct sites_frame **at; /* for sites_frames_at() */
 };
 
@@ -61,8 +68,8 @@ static void add(struct sites_sum *sum, const struct sites_sample *s)
 		sum->errors += s->weight;
 	else
 		sum->bytes += s->weight * (double)s->event.raw.length;
-	sum->wait_ns += s->weight * (double)s->event.wait_ns;
-	sum->kernel_ns += s->weight * (double)s->event.kernel_ns;
+	sum->wait_ns += s->wait_ns;
+	sum->kernel_ns += s->kernel_ns;
 	if (cost > sum->max_ns)
 		sum->max_ns = cost;
 	sum->of_op[s->event.raw.op] += s->weight;
@@ -160,14 +167,22 @@ static size_t resolve(struct inside *in, const struct samples_call *call)
 	return stack_of(in, &caller, 1, true);
 }
 
+static bool is_wanted(const struct inside *in, const struct log_event *event)
+{
+	return event->time_ns >= in->since_ns && event->time_ns < in->until_ns;
+}
+
+/* Those that are not wanted tell how much the others stand for. */
 static void take(void *context, const struct samples_call *call)
 {
 	struct inside *in = context;
 	struct sites *s = &in->public;
+	unsigned op = call->event.raw.op;
 
-	if (call->event.time_ns < in->since_ns ||
-	    call->event.time_ns >= in->until_ns)
-		return;
+	if (!call->worst) {
+		in->drawn[op].count += call->weight;
+		in->drawn[op].squares += call->weight * call->weight;
+	}
 	if (s->sample_count == in->samples_room) {
 		in->samples_room = 2 * in->samples_room + 256;
 		s->samples = xrealloc(s->samples,
@@ -176,9 +191,11 @@ static void take(void *context, const struct samples_call *call)
 	s->samples[s->sample_count++] = (struct sites_sample){
 		.event = call->event,
 		.weight = call->weight,
+		.wait_ns = call->weight * (double)call->event.wait_ns,
+		.kernel_ns = call->weight * (double)call->event.kernel_ns,
 		.slow = call->slow,
 		.worst = call->worst,
-		.stack = resolve(in, call),
+		.stack = is_wanted(in, &call->event) ? resolve(in, call) : 0,
 	};
 }
 
@@ -215,6 +232,84 @@ static void sort_samples(struct sites *s)
 	s->sample_count = count;
 }
 
+struct total {
+	double count, wait_ns, kernel_ns;
+};
+
+/* Of an op's samples that stand for others too, or for themselves alone. */
+static struct total total_of(const struct sites *s, unsigned op, bool others)
+{
+	struct total total = {0, 0, 0};
+	const struct sites_sample *sample;
+	size_t i;
+
+	for (i = 0; i < s->sample_count; i++) {
+		sample = &s->samples[i];
+		if (sample->event.raw.op != op ||
+		    (sample->weight > 1) != others)
+			continue;
+		total.count += sample->weight;
+		total.wait_ns += sample->wait_ns;
+		total.kernel_ns += sample->kernel_ns;
+	}
+	return total;
+}
+
+/* Or do they stand only for slow ones, or for a part of the run? */
+static bool stand_for_all(const struct inside *in, unsigned op)
+{
+	double count = (double)in->public.process->op[op].count;
+
+	return fabs(in->drawn[op].count - count) <=
+	       NEARLY * count + 3 * sqrt(in->drawn[op].squares);
+}
+
+static double factor(double all, double own, double others)
+{
+	return all > own && others > 0 ? (all - own) / others : 1;
+}
+
+/*
+ * One slow call that is sampled stands for many, though the others were not
+ * slow, or for none when it is not.  What an op's calls come to is known: those
+ * samples that stand for others share what is left of it.
+ */
+static void scale(struct inside *in, unsigned op)
+{
+	struct sites *s = &in->public;
+	const struct log_op *all = &s->process->op[op];
+	struct total own = total_of(s, op, false);
+	struct total others = total_of(s, op, true);
+	double count = factor((double)all->count, own.count, others.count);
+	double wait = factor(all->wait.sum_ns, own.wait_ns, others.wait_ns);
+	double kernel =
+		factor(all->kernel.sum_ns, own.kernel_ns, others.kernel_ns);
+	size_t i;
+
+	for (i = 0; i < s->sample_count; i++)
+		if (s->samples[i].event.raw.op == op &&
+		    s->samples[i].weight > 1) {
+			s->samples[i].weight *= count;
+			s->samples[i].wait_ns *= wait;
+			s->samples[i].kernel_ns *= kernel;
+		}
+}
+
+static void scale_all(struct inside *in)
+{
+	struct sites *s = &in->public;
+	size_t i, count = 0;
+	unsigned op;
+
+	for (op = 0; op < OP_COUNT; op++)
+		if (stand_for_all(in, op))
+			scale(in, op);
+	for (i = 0; i < s->sample_count; i++)
+		if (is_wanted(in, &s->samples[i].event))
+			s->samples[count++] = s->samples[i];
+	s->sample_count = count;
+}
+
 static void add_up(struct inside *in)
 {
 	struct sites *s = &in->public;
@@ -228,10 +323,8 @@ static void add_up(struct inside *in)
 		s->cut += stack->cut;
 		stack->samples++;
 		stack->calls += sample->weight;
-		stack->wait_ns +=
-			sample->weight * (double)sample->event.wait_ns;
-		stack->kernel_ns +=
-			sample->weight * (double)sample->event.kernel_ns;
+		stack->wait_ns += sample->wait_ns;
+		stack->kernel_ns += sample->kernel_ns;
 	}
 }
 
@@ -643,6 +736,7 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 	samples_each(log, &count, take, in);
 	s->lost = count.lost;
 	sort_samples(s);
+	scale_all(in);
 	add_up(in);
 	sort_stacks(in);
 	find_sites(in);

@@ -9,7 +9,9 @@
  * from there, that led to the call: malloc, free, pthread_create, dlopen.
  *
  * Figures are estimates of the whole run: each sample stands for `weight`
- * calls.  With stacks=slow:D alone they are of the slow calls only.
+ * calls.  Where an op's samples stand for all its calls, their numbers and
+ * times add up to what is known of these.  With stacks=slow:D alone they are of
+ * the slow calls only.
  */
 #ifndef MMGATE_SITES_H
 #define MMGATE_SITES_H
@@ -60,9 +62,11 @@ enum sites_by { BY_CALL, BY_SITE, BY_THREAD, BY_SIZE, BY_LIBRARY, BY_COUNT };
 struct sites_sample {
 	struct log_event event; /* raw.weight is what the library noted */
 	double weight;          /* calls that it stands for */
-	bool slow;              /* sampled as a slow one */
-	bool worst;             /* as one of the longest, beyond chance */
-	size_t stack;           /* an index of sites.stacks */
+	double wait_ns;         /* of those */
+	double kernel_ns;
+	bool slow;    /* sampled as a slow one */
+	bool worst;   /* as one of the longest, beyond chance */
+	size_t stack; /* an index of sites.stacks */
 };
 
 struct sites {

@@ -58,8 +58,9 @@ static const struct sites_row *site_of(const struct sites *sites, unsigned op,
 
 		if (e->raw.caller != address || e->raw.op != op)
 			continue;
-		ns[at] += sites->samples[i].weight *
-			  ((double)e->wait_ns + (double)e->kernel_ns + 1);
+		ns[at] += sites->samples[i].wait_ns +
+			  sites->samples[i].kernel_ns +
+			  sites->samples[i].weight;
 		most = ns[at] > ns[most] ? at : most;
 		site = &sites->list[most];
 	}
