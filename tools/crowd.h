@@ -89,6 +89,9 @@ struct crowd_range {
 /* Time that calls of `kind` (KIND_COUNT: all) spent waiting in the kernel for
  * other calls.  `high` also counts what made calls slow for other reasons. */
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind);
+/* Did crowded calls take longer than the others beyond chance: on average, or
+ * most of them? */
+bool crowd_waits_show(const struct crowd *c);
 /*
  * Time that maps of memory slept, and how many did: they are the same little
  * work each time, so what takes much longer than the cheapest has waited for

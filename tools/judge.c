@@ -64,6 +64,12 @@ static bool is_blind(const struct sums *s)
 	return lost > SUMS_PART * ((double)s->calls + lost);
 }
 
+/* May it all be chance: did calls beside others take no longer than alone? */
+static bool is_chance(const struct sums *s, const struct crowd_range *lost)
+{
+	return s->seen && lost->low <= 0 && !s->shown;
+}
+
 static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *lost = &v->lost;
@@ -88,6 +94,8 @@ static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 	/* One that lost its CPU looks like that. */
 	if (lost->low <= 0 && s->calls < FEW_CALLS)
 		return VERDICT_NO;
+	if (is_chance(s, lost))
+		return VERDICT_UNKNOWN;
 	return lost->likely >= SUMS_MUCH * s->lived &&
 			       lost->low >= SUMS_PART * s->lived
 		       ? VERDICT_YES
@@ -157,6 +165,15 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 			s->lock, units_time(gate_waits(s)),
 			units_time(v->thread_ns),
 			units_percent(sums_ratio(gate_waits(s), v->thread_ns)));
+	if (is_chance(s, &v->lost))
+		return sums_say(
+			"cannot tell whether the address-space lock is the "
+			"problem: what calls took beside other threads' calls "
+			"and alone differs by no more than chance (a longer "
+			"run tells); it costs at most %s (%s of the threads' "
+			"time)",
+			units_time(v->lost.high),
+			units_percent(sums_ratio(v->lost.high, v->thread_ns)));
 	return sums_say(
 		"cannot tell whether the address-space lock is the problem: "
 		"%s; it costs at most %s (%s of the threads' time)",

@@ -138,6 +138,7 @@ static void sum_crowd(struct sums *s, const struct digest *d)
 		.likely = r.likely * s->scale,
 		.high = fmin(r.high * s->scale, s->kernel),
 	};
+	s->shown = crowd_waits_show(d->crowd);
 	s->stalls = crowd_stalls_ns(d->crowd) * s->scale;
 	add_sleeps(s, d->crowd);
 	for (i = 0; i <= KIND_COUNT; i++)
