@@ -90,6 +90,30 @@ print([o["count"] for n, o in sorted(d["processes"][0]["calls"].items())])' \
 	contains "$stderr" 'after the end'
 }
 
+@test "a part of a run is not told where single calls do not tell it" {
+	gate none --events off "$SUBJECTS/mapper" >/dev/null
+	run -1 --separate-stderr mmgate report --since 0s "$LOGS"
+	equal "$output" ''
+	equal "${#stderr_lines[@]}" 1
+	contains "$stderr" '--events off'
+	gate none --events slow:1ns "$SUBJECTS/mapper" >/dev/null
+	run -0 mmgate report --since 0s "$LOGS"
+	contains "$output" 'which are of the slow calls alone'
+	run -0 mmgate report --since 0s --format html "$LOGS"
+	contains "$output" 'of the slow calls alone'
+}
+
+@test "options that would have no effect are refused" {
+	gate none "$SUBJECTS/mapper" >/dev/null
+	for words in "--diff $LOGS --by size" "--diff $LOGS --worst 3" \
+		'--format html --by thread' "--format html --diff $LOGS"; do
+		# shellcheck disable=SC2086 # words of a command
+		run -2 --separate-stderr mmgate report $words "$LOGS"
+		equal "$output" '' "$words"
+		equal "${#stderr_lines[@]}" 1 "$words"
+	done
+}
+
 @test "a limit on file sizes costs the rows, and nothing else" {
 	run -0 --separate-stderr bash -c "ulimit -f 190; exec '$BUILD/mmgate' \
 		run --lock mutex -o '$LOGS' -- '$SUBJECTS/mapper'"

@@ -40,6 +40,7 @@ struct request {
 	const char *output;
 	const struct view *format;
 	enum sites_by by;
+	bool by_given;
 	struct moment since, until;
 	uint64_t worst; /* 0: not asked for */
 	const char *diff;
@@ -125,6 +126,7 @@ static void take_option(struct request *r, int option)
 	switch (option) {
 	case OPT_BY:
 		r->by = find_grouping(optarg);
+		r->by_given = true;
 		break;
 	case OPT_PROCESS:
 		r->process = optarg;
@@ -250,19 +252,35 @@ static void set_window(struct report *report, const struct request *r)
 		    units_time((double)(to - from)));
 }
 
+/* Processes that made calls at any time. */
+static size_t with_calls(const struct report *report)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < report->count; i++)
+		count += report_calls(log_process(report->logs[i])) > 0;
+	return count;
+}
+
 static void cut_processes(struct report *report)
 {
-	bool missing;
-	size_t i;
+	size_t i, blind = 0;
+	unsigned lacks;
 
 	if (report->windowed)
 		report->owned = xcalloc(report->count, sizeof(*report->owned));
 	for (i = 0; report->windowed && i < report->count; i++) {
 		report->owned[i] = window_process(report->logs[i],
-						  &report->window, &missing);
+						  &report->window, &lacks);
 		report->processes[i] = report->owned[i];
-		report->window_missing |= missing;
+		report->window_lacks |= lacks;
+		blind += lacks & WINDOW_BLIND ? 1 : 0;
 	}
+	if (blind > 0 && blind == with_calls(report))
+		die(EXIT_FAILED, "report: a part of the run is told by single "
+				 "calls, and none are in the log (--events "
+				 "off, or no room for them): leave --since and "
+				 "--until away");
 }
 
 static void free_processes(struct report *report)
@@ -383,17 +401,31 @@ static bool write_report(const struct request *r, struct images *images)
 	return sound;
 }
 
+/* What would have no effect is refused. */
+static void check_combination(const struct request *r)
+{
+	if (r->diff && !r->format->diff)
+		die(EXIT_USAGE,
+		    "report: --diff with --format %s: it has text "
+		    "and json",
+		    r->format->name);
+	if (r->diff && (r->by_given || r->worst > 0))
+		die(EXIT_USAGE,
+		    "report: --diff has its own rows: leave --%s away",
+		    r->by_given ? "by" : "worst");
+	if (r->by_given && r->format->write == report_html)
+		die(EXIT_USAGE, "report: --by with --format html: the page has "
+				"all of them but by size and library, which "
+				"text and json have; leave it away");
+}
+
 static int run(int argc, char **argv)
 {
 	struct request r = parse(argc, argv);
 	struct images *images = images_new();
 	bool sound;
 
-	if (r.diff && !r.format->diff)
-		die(EXIT_USAGE,
-		    "report: --diff with --format %s: it has text "
-		    "and json",
-		    r.format->name);
+	check_combination(&r);
 	sound = write_report(&r, images);
 	images_free(images, symbols_free);
 	return sound ? EXIT_DONE : EXIT_FAILED;
@@ -418,14 +450,18 @@ const struct command cmd_report = {
 		"thread or size\n"
 		"  --process NAME      only processes whose image name matches "
 		"the pattern NAME\n"
-		"                      (* and ?), or whose number it is\n"
+		"                      (* and ?), or whose number it is; what "
+		"`run` saw (json:\n"
+		"                      run, rows) stays that of all\n"
 		"  --since T           only calls that began from then on: 10s "
 		"after the start,\n"
-		"                      -5s before the end\n"
+		"                      -5s before the end; by the single "
+		"calls in the log\n"
 		"  --until T           and before then\n"
 		"  --worst N           the N calls that took longest, 1 to "
 		"1000 (html: 10)\n"
-		"  --diff DIR2         beside another run; text and json\n"
+		"  --diff DIR2         beside another run; text and json, "
+		"without --by, --worst\n"
 		"  --format text|json  for people (default), or for programs\n"
 		"  --format html       one file for a browser, with charts: it "
 		"needs nothing else and\n"

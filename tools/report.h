@@ -29,8 +29,8 @@ struct report {
 	struct log_process **owned; /* those of a window */
 	uint64_t origin_ns;         /* when the run began, CLOCK_MONOTONIC */
 	struct window window;
-	bool windowed;       /* the window is not all of the run */
-	bool window_missing; /* some of its events are overwritten */
+	bool windowed;         /* the window is not all of the run */
+	unsigned window_lacks; /* of any process, values of window_lack */
 	/* NULL: not looked at. */
 	const struct studies *studies;
 	const struct rows *rows;

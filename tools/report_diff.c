@@ -322,9 +322,9 @@ static void print_side(const char *which, const struct side *s, FILE *out)
 static void print_settings(const struct report *a, const struct report *b,
 			   FILE *out)
 {
-	static const char *const names[] = {"lock",     "calls",  "hooks",
-					    "place",    "long",   "delay",
-					    "max_wait", "events", "follow"};
+	static const char *const names[] = {
+		"lock",  "calls",    "hooks",  "place",  "long",
+		"delay", "max_wait", "events", "stacks", "follow"};
 	char x[256], y[256];
 	size_t i;
 

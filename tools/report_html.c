@@ -128,6 +128,17 @@ static void put_run(const struct report *report, FILE *out)
 		units_bytes((double)info->peak_rss_bytes));
 }
 
+static const char *window_lacks(const struct report *report)
+{
+	if (report->window_lacks & WINDOW_OVERWRITTEN)
+		return ", as far as they were not overwritten";
+	if (report->window_lacks & WINDOW_SLOW)
+		return ", of the slow calls alone";
+	if (report->window_lacks & WINDOW_BLIND)
+		return ", of the processes that recorded single calls";
+	return "";
+}
+
 static void put_window(const struct report *report, FILE *out)
 {
 	const struct window *w = &report->window;
@@ -140,9 +151,7 @@ static void put_window(const struct report *report, FILE *out)
 	if (w->until_ns != UINT64_MAX)
 		fprintf(out, " to %s",
 			units_time((double)w->until_ns - origin));
-	fprintf(out, " after the start%s.</p>\n",
-		report->window_missing ? ", as far as they were not overwritten"
-				       : "");
+	fprintf(out, " after the start%s.</p>\n", window_lacks(report));
 }
 
 static void put_nav(const struct report *report, FILE *out)

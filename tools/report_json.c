@@ -82,6 +82,15 @@ static void put_settings(struct json *j, const struct log_process *p)
 	json_close(j);
 }
 
+static void put_symbols(struct json *j, const char *outcome)
+{
+	bool on = !strcmp(outcome, "on");
+
+	json_bool(j, "symbols", on);
+	if (!on)
+		json_string(j, "symbols_reason", outcome);
+}
+
 /* `line` is "layer=outcome": symbols are there or not, the others say how. */
 static void put_hook(struct json *j, char *line)
 {
@@ -91,7 +100,7 @@ static void put_hook(struct json *j, char *line)
 		return;
 	*outcome++ = '\0';
 	if (!strcmp(line, "symbols"))
-		json_bool(j, line, !strcmp(outcome, "on"));
+		put_symbols(j, outcome);
 	else
 		json_string(j, line, outcome);
 }

@@ -522,6 +522,17 @@ static void print_worst(const struct report *report,
 		print_legend(worst, count, out);
 }
 
+static const char *window_lacks(const struct report *report)
+{
+	if (report->window_lacks & WINDOW_OVERWRITTEN)
+		return ", some of which were overwritten (--log-size)";
+	if (report->window_lacks & WINDOW_SLOW)
+		return ", which are of the slow calls alone";
+	if (report->window_lacks & WINDOW_BLIND)
+		return ", of which some processes recorded none";
+	return "";
+}
+
 static void print_window(const struct report *report, FILE *out)
 {
 	const struct window *w = &report->window;
@@ -534,9 +545,7 @@ static void print_window(const struct report *report, FILE *out)
 		fprintf(out, " to %s",
 			units_time((double)w->until_ns - origin));
 	fprintf(out, " after the start, by the events of that time%s:\n\n",
-		report->window_missing ? ", some of which were overwritten "
-					 "(--log-size)"
-				       : "");
+		window_lacks(report));
 }
 
 static void print_all(const struct report *report, FILE *out)

@@ -98,8 +98,34 @@ static void cut_life(struct log_process *p, const struct window *window)
 	p->thread_ns = (uint64_t)((double)p->thread_ns * part);
 }
 
+static bool has_calls(const struct log_process *p)
+{
+	unsigned i;
+
+	for (i = 0; i < OP_COUNT; i++)
+		if (p->op[i].count > 0)
+			return true;
+	return false;
+}
+
+static unsigned lacks_of(const struct log_process *whole,
+			 const struct taking *t)
+{
+	unsigned lacks = 0;
+	char events[64];
+
+	log_setting(whole->settings, "events", events, sizeof(events));
+	if (whole->events_overwritten > 0 && t->oldest_ns > t->window->since_ns)
+		lacks |= WINDOW_OVERWRITTEN;
+	if (!strncmp(events, "slow:", 5))
+		lacks |= WINDOW_SLOW;
+	else if (t->oldest_ns == 0 && has_calls(whole))
+		lacks |= WINDOW_BLIND;
+	return lacks;
+}
+
 struct log_process *window_process(struct log *log, const struct window *window,
-				   bool *missing)
+				   unsigned *lacks)
 {
 	struct taking *t = xcalloc(1, sizeof(*t));
 	struct log_process *p = described(log_process(log));
@@ -107,7 +133,7 @@ struct log_process *window_process(struct log *log, const struct window *window,
 	t->p = p;
 	t->window = window;
 	log_each_event(log, take, t);
-	*missing = p->events_overwritten > 0 && t->oldest_ns > window->since_ns;
+	*lacks = lacks_of(log_process(log), t);
 	cut_life(p, window);
 	free(t);
 	return p;
