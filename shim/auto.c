@@ -18,7 +18,8 @@
  * a lock the rate may differ from window to window by half.
  *
  * A window that was too short of calls is prolonged, one that nobody ended in
- * time (the program paused) is begun anew.
+ * time (the program paused) is begun anew.  The second time the search is given
+ * up: bursts shorter than a window would stay under what is tried for ever.
  */
 #include "auto.h"
 
@@ -45,10 +46,12 @@ enum {
 	MOST_ROUNDS = 24,
 	GLANCE_ROUNDS = 3,
 	MOST_CHOICES = 2 + AUTO_GROUPS,
+	MOST_PAUSES = 2,
 
 	FEW_CALLS = 100,     /* in a window: too few to compare */
 	FEW_A_SECOND = 4000, /* no lock can matter */
 	ACTIVE_PERCENT = 5,
+	STILL_PERCENT = 3,   /* of one that was active */
 	CHANGE_PERCENT = 50, /* of the rate: another load */
 
 	MIN_GAIN = 50,  /* per mille, to take a lock or to change it */
@@ -76,17 +79,22 @@ static struct auto_state {
 	uint64_t until, began; /* of the window, or of the watch, ns */
 	bool settling;
 	uint64_t at_begin[AUTO_GROUPS];
+	unsigned pauses; /* since a window was ended */
 	/* The search. */
 	struct choice choices[MOST_CHOICES];
 	unsigned choice_count, rounds, round, turn;
 	uint32_t rate[MOST_CHOICES][MOST_ROUNDS]; /* calls a second */
 	/* What is in force, and what was seen under it. */
 	struct choice decision;
-	uint64_t decided_rate;
+	uint64_t decided_at, decided_rate;
 	uint32_t decided_active;
 	uint64_t next_glance; /* 0: there was no search yet */
 	uint32_t glance_ms;
 	unsigned glances;
+	/* A load that changes all the time, and not what is best for it, gets
+	 * its glances after ever longer times. */
+	uint32_t change_ms;
+	bool by_change; /* the search was begun for a change */
 } state;
 
 static struct choice in_force;
@@ -124,6 +132,13 @@ static void count_calls(uint64_t calls[AUTO_GROUPS])
 	}
 }
 
+static bool is_active(int group, uint64_t calls, uint64_t all)
+{
+	bool was = state.decided_active >> group & 1;
+
+	return calls * 100 > all * (was ? STILL_PERCENT : ACTIVE_PERCENT);
+}
+
 /* Calls since the window began; `active`: groups that matter, a bit each. */
 static uint64_t calls_since(uint32_t *active)
 {
@@ -136,7 +151,7 @@ static uint64_t calls_since(uint32_t *active)
 			sum += calls[g] - state.at_begin[g];
 	for (int g = 0; g < AUTO_GROUPS; g++)
 		if (state.groups >> g & 1 &&
-		    (calls[g] - state.at_begin[g]) * 100 > sum * ACTIVE_PERCENT)
+		    is_active(g, calls[g] - state.at_begin[g], sum))
 			*active |= 1u << g;
 	return sum;
 }
@@ -212,6 +227,7 @@ static void begin_search(enum phase phase, unsigned rounds, uint64_t now)
 	state.phase = phase;
 	state.rounds = rounds;
 	state.round = state.turn = 0;
+	state.pauses = 0;
 	begin_window(now);
 }
 
@@ -306,14 +322,26 @@ static void search_which(uint32_t groups, uint64_t now)
 	begin_search(WHICH, ROUNDS, now);
 }
 
+static uint32_t twice(uint32_t ms)
+{
+	return 2 * ms < LAST_GLANCE_MS ? 2 * ms : LAST_GLANCE_MS;
+}
+
 /* The glances of a decision that stays become rare. */
 static void decide(const struct choice *c, uint64_t now)
 {
-	bool stays = is_same(c, &state.decision);
-
-	state.glance_ms = stays ? state.glance_ms * 2 : FIRST_GLANCE_MS;
-	if (state.glance_ms > LAST_GLANCE_MS)
-		state.glance_ms = LAST_GLANCE_MS;
+	if (!is_same(c, &state.decision)) {
+		state.glance_ms = FIRST_GLANCE_MS;
+		state.change_ms = 0;
+	} else {
+		state.glance_ms = twice(state.glance_ms);
+		state.change_ms = !state.by_change ? state.change_ms / 2
+				  : state.change_ms == 0
+					  ? WATCH_MS
+					  : twice(state.change_ms);
+	}
+	state.by_change = false;
+	state.decided_at = now;
 	state.next_glance = now + state.glance_ms * MS;
 	state.decision = *c;
 	watch(now);
@@ -422,7 +450,10 @@ static void end_window(uint64_t now)
 		return;
 	}
 	if (ns > 2 * LONGEST_MS * MS) { /* it paused */
-		begin_window(now);
+		if (++state.pauses < MOST_PAUSES)
+			begin_window(now);
+		else
+			decide(&state.decision, now);
 		return;
 	}
 	if (calls < FEW_CALLS && ns < LONGEST_MS * MS) {
@@ -433,6 +464,7 @@ static void end_window(uint64_t now)
 		watch(now);
 		return;
 	}
+	state.pauses = 0;
 	state.rate[turn()][round] = (uint32_t)a_second(calls, ns);
 	if (++state.turn >= state.choice_count) {
 		state.turn = 0;
@@ -455,6 +487,18 @@ static bool has_changed(uint64_t rate, uint32_t active)
 	       rate * (100 + CHANGE_PERCENT) < before * 100;
 }
 
+/* As soon as the last ones for a change leave it worth while. */
+static void glance_soon(uint64_t now)
+{
+	uint64_t soon = state.decided_at + state.change_ms * MS;
+
+	if (soon >= state.next_glance)
+		return;
+	state.next_glance = soon > now ? soon : now;
+	state.glance_ms = FIRST_GLANCE_MS;
+	state.by_change = true;
+}
+
 static void end_watch(uint64_t now)
 {
 	uint32_t active;
@@ -472,10 +516,8 @@ static void end_watch(uint64_t now)
 		search_where(active, now);
 		return;
 	}
-	if (has_changed(rate, active)) {
-		state.glance_ms = FIRST_GLANCE_MS;
-		state.next_glance = now;
-	}
+	if (has_changed(rate, active))
+		glance_soon(now);
 	state.decided_rate = rate;
 	state.decided_active = active;
 	if (now >= state.next_glance)

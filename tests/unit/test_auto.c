@@ -276,6 +276,69 @@ static void check_pause(void)
 	check_int(LOCK_none, auto_kind(AUTO_SPACE), "pauses are not slowness");
 }
 
+/* Bursts that are shorter than a window, from the first search on. */
+static void check_bursts(void)
+{
+	const struct load worse = {.calls = {50, 0, 0},
+				   .mutex = {0.5},
+				   .spin = {0.5},
+				   .noise = 0.1};
+	uint64_t locked_in_all = 0, all = 0;
+
+	begin();
+	run(&worse, 150);
+	for (int i = 0; i < 100; i++) {
+		run(&worse, 20);
+		now += 980 * MS;
+		locked_in_all += locked_ms[AUTO_SPACE];
+		all += steps;
+	}
+	check_between(0, 0.05, (double)locked_in_all / (double)all,
+		      "of short bursts that ran under a trial's lock");
+	check_true(auto_decided(), "which is over");
+}
+
+/* Loads that change every second and want no lock: how often is one tried? */
+static void check_restless(const struct load *a, const struct load *b,
+			   const char *what)
+{
+	uint64_t locked_in_all = 0, all = 0;
+
+	begin();
+	run(a, 3000);
+	for (int i = 0; i < 60; i++) {
+		run(i % 2 ? a : b, 1000);
+		if (i < 20)
+			continue;
+		locked_in_all += locked_ms[AUTO_SPACE];
+		all += steps;
+	}
+	check_between(0, 0.02, (double)locked_in_all / (double)all, "%s", what);
+}
+
+static void check_all_restless(void)
+{
+	const struct load little = {.calls = {94.7, 5.3, 0},
+				    .mutex = {0.5, 0.5},
+				    .spin = {0.5, 0.5},
+				    .noise = 0.1};
+	const struct load less = {.calls = {95.3, 4.7, 0},
+				  .mutex = {0.5, 0.5},
+				  .spin = {0.5, 0.5},
+				  .noise = 0.1};
+	const struct load much = {.calls = {100, 0, 0},
+				  .mutex = {0.5},
+				  .spin = {0.5},
+				  .noise = 0.1};
+	const struct load half = {.calls = {40, 0, 0},
+				  .mutex = {0.5},
+				  .spin = {0.5},
+				  .noise = 0.1};
+
+	check_restless(&little, &less, "a group that hardly matters");
+	check_restless(&much, &half, "a rate that goes up and down");
+}
+
 /* Its caller was torn away before auto_done(). */
 static void check_torn_away(void)
 {
@@ -310,6 +373,8 @@ int main(void)
 	check_false_alarms();
 	check_uneven();
 	check_pause();
+	check_bursts();
+	check_all_restless();
 	check_torn_away();
 	return check_done();
 }
