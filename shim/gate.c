@@ -194,6 +194,28 @@ static void open_gate(uint32_t inside, uint64_t wait)
 	note_opening(wait);
 }
 
+/* Advice whose cost grows with the pages that are there. */
+static bool goes_through_pages(uint32_t advice)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+	case MADV_COLD:
+	case MADV_PAGEOUT:
+	case MADV_COLLAPSE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t remapped_length(const struct span *s)
+{
+	return (uint64_t)(uint32_t)s->fd << 32 | s->arg;
+}
+
 static bool holds_long(const struct span *s)
 {
 	switch (s->op) {
@@ -204,7 +226,11 @@ static bool holds_long(const struct span *s)
 		return s->length >= LONG_BYTES;
 	case OP_MADVISE:
 		return s->arg == MADV_POPULATE_READ ||
-		       s->arg == MADV_POPULATE_WRITE;
+		       s->arg == MADV_POPULATE_WRITE ||
+		       (s->length >= LONG_BYTES && goes_through_pages(s->arg));
+	case OP_MREMAP:
+		return s->length >= LONG_BYTES &&
+		       s->length - LONG_BYTES >= remapped_length(s);
 	default:
 		return false;
 	}
@@ -430,6 +456,8 @@ long gate_leave(struct span *span, long result)
 		if (span->outcome == OUTCOME_GATED)
 			kind_of(span->inside)
 				->release(lock_of(span->inside), span->shared);
+		if (t->inside == span->inside)
+			t->inside = 0;
 		return result;
 	}
 	if (span->outcome == OUTCOME_GATED) {

@@ -53,5 +53,9 @@ count=${FORKS:-10000}
 				"$SUBJECTS/fork_handler" 1000
 			equal "$output" 'children that ended badly: 0'
 		done
+		# No child interrupts a call that it made itself.
+		run -0 report 'sum(o["bypassed_by"]["reentry"]
+			for e in p[1:] for o in e["calls"].values())'
+		equal "$output" 0 "calls of children that went around $lock"
 	done < <(locks)
 }

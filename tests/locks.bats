@@ -105,6 +105,28 @@ for i in range(3):
 	done < <(gating_locks)
 }
 
+@test "calls over a GiB that go through its pages are long, others are not" {
+	gate mutex --calls all "$PYTHON" -c '
+import ctypes
+libc = ctypes.CDLL(None)
+mmap, mremap = libc.mmap, libc.mremap
+mmap.restype = mremap.restype = ctypes.c_void_p
+v, n, i = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+GiB, quiet = 1 << 30, 0x4022  # private, anonymous, no reserve
+def call(f, *args):
+    assert f(*args) not in (-1, 2**64 - 1), f
+for length in GiB, GiB - 4096:
+    at = mmap(v(), n(2 * GiB), 3, quiet, -1, n(0))
+    for advice in 4, 8, 20, 0:  # DONTNEED, FREE, COLD, NORMAL
+        call(libc.madvise, v(at), n(length), advice)
+    call(libc.mprotect, v(at), n(length), 1)
+    call(mremap, v(at), n(2 * GiB), n(2 * GiB - length), i(0))
+'
+	run -0 report '[c[op]["bypassed_by"]["long"]
+		for op in ("madvise", "mprotect", "mremap")]'
+	equal "$output" '[3, 0, 1]'
+}
+
 @test "a waiter that slept is in wake_ns" {
 	while read -r lock; do
 		run -0 gate "$lock" "$EXAMPLES/congestion" -t 8 -n 500 -c all
