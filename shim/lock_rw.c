@@ -16,14 +16,20 @@ static uint32_t wanted(bool shared)
 	return shared ? 1 : PERMITS_MOST;
 }
 
+static uint32_t total(bool shared)
+{
+	return shared ? PERMITS_MOST - 1 : PERMITS_MOST;
+}
+
 static bool take(struct lock *lock, bool shared)
 {
-	return permits_take(lock, wanted(shared), PERMITS_MOST);
+	return permits_take(lock, wanted(shared), total(shared));
 }
 
 static int acquire(struct lock *lock, struct lock_wait *wait)
 {
-	return permits_acquire(lock, wanted(wait->shared), PERMITS_MOST, wait);
+	return permits_acquire(lock, wanted(wait->shared), total(wait->shared),
+			       wait);
 }
 
 static void release(struct lock *lock, bool shared)

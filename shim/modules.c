@@ -264,8 +264,10 @@ void modules_unmapped(uint64_t start, uint64_t length, uint64_t now)
 		return;
 	for (uint32_t i = 0; i < count && i < MOST; i++) {
 		struct module *t = &self.table[i];
+		/* 0: not filled in yet. */
+		uint64_t from = __atomic_load_n(&t->start, __ATOMIC_ACQUIRE);
 
-		if (t->start >= start + length || t->end <= start ||
+		if (from == 0 || from >= start + length || t->end <= start ||
 		    load(&t->gone))
 			continue;
 		__atomic_store_n(&t->gone, 1, __ATOMIC_RELAXED);

@@ -118,8 +118,10 @@ void permits_release(struct lock *lock, uint32_t had, uint32_t few)
 	bool wake, asked = false, reserve = false;
 
 	do {
-		/* Fewer than it had: somebody wiped the word. */
-		if (seen == LOCK_ABANDONED || (seen & OUT) < had)
+		/* Fewer than it had: somebody wiped the word.  All of them,
+		 * and not its own: one has the lock for itself. */
+		if (seen == LOCK_ABANDONED || (seen & OUT) < had ||
+		    ((seen & OUT) == PERMITS_MOST && had != PERMITS_MOST))
 			return;
 		next = seen - had;
 		wake = seen & WAITERS && (next & OUT) <= few;

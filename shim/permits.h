@@ -10,6 +10,7 @@
 
 #include "lock.h"
 
+/* Who takes that many has the lock for itself; all others together never do. */
 enum { PERMITS_MOST = 0xffff };
 
 bool permits_take(struct lock *lock, uint32_t wanted, uint32_t total);

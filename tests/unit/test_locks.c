@@ -398,6 +398,14 @@ static void check_sharing(void)
 		  "rw: then nobody shares");
 	kind->release(&lock, false);
 	check_true(kind->take(&lock, true), "rw: until it leaves");
+
+	fresh(&lock_rw);
+	kind->take(&lock, false);
+	kind->release(&lock, true);
+	check_true(!kind->take(&lock, true),
+		   "rw: a share too many that is given back lets nobody in");
+	kind->release(&lock, false);
+	check_int(0, try_it(SHORT_NS, &took), "rw: nor keeps anybody out");
 }
 
 /* none: everybody passes, always. */
