@@ -39,7 +39,7 @@ enum { KNOBS_MOST_STACK = 64 << 10 };
 
 /* The values in force.  Strings point to what was parsed. */
 struct knobs {
-	uint8_t lock; /* enum lock_id; LOCK_COUNT: each op its own */
+	uint8_t lock;              /* enum lock_id, LOCK_auto or LOCK_PER_OP */
 	uint8_t lock_of[OP_COUNT]; /* the same, for LOCK_PER_OP */
 	uint8_t calls;      /* ops that take the lock, a bit each; not for
 			       LOCK_PER_OP */

@@ -2,7 +2,7 @@
 /*
  * spin: spin a little with growing pauses, then sleep as mutex does.
  *
- * word  0, 1, 2: as in lock_mutex.c, and changed by the same rules
+ * word  0 to 3: as in lock_mutex.c, and changed by the same rules
  *
  * The difference is before a waiter's first sleep: it looks at the word some
  * times, and takes the lock by 0 -> 1 when it finds it free.  The pauses

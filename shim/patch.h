@@ -2,7 +2,7 @@
 /*
  * patch: catches the calls that symbols do not: libc's own and the loader's.
  *
- * Two ways (FACTS measured both):
+ * Two ways:
  *   entry  a function of libc that an exported wrapper can stand for begins
  *          with a jump to that wrapper; nothing of it is ever run again.
  *   site   one system call instruction, with the load of its number before it,

@@ -2,7 +2,7 @@
 /*
  * poison: what code that lives in somebody else's process must not use.
  *
- * Rules for everything under shim/ (DESIGN of mmgate in one list):
+ * Rules for everything under shim/:
  *   - a wrapped call may arrive in a signal handler, inside malloc or the
  *     loader with their locks held, in a fork's child, before constructors
  *     and after destructors; so no function here allocates, takes a lock but

@@ -21,7 +21,7 @@ enum {
 	TOGETHER = 16,
 	WINDOWS = 8,   /* a second */
 	A_WINDOW = 62, /* copies in one, beyond which picks get rarer */
-	/* Copies in one, at most: a thousand. */
+	/* Copies in a second, at most: a thousand with both. */
 	A_SECOND = 700,
 	A_SECOND_WORST = 300,
 	MOST_SPREAD = 1 << 16,

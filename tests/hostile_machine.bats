@@ -374,8 +374,8 @@ three_wait() {
 	need strace
 	strace -fn -o "$BATS_TEST_TMPDIR/calls" "$SUBJECTS/sandbox" ||
 		skip 'strace may not trace here, or no filter can be set'
-	# What the program makes itself, and what DESIGN allows us: the wrapped
-	# calls, futex, gettid, readlink and fstat.
+	# What the program makes itself, and what the library may after its
+	# start: the wrapped calls, futex, gettid, readlink and fstat.
 	asm=$BATS_TEST_TMPDIR/asm
 	echo '#include <asm/unistd.h>' | cc -E -dM -x c - >"$asm"
 	mapfile -t allowed < <(

@@ -3,8 +3,8 @@
  * cmd: what a command of mmgate is.
  *
  * To add one: write cmd_NAME.c that ends in its `const struct command
- * cmd_NAME`, and add a row to the table in main.c.  Help, `mmgate help NAME`,
- * completion and the manual derive from the struct.
+ * cmd_NAME`, and add a row to the table in main.c.  Help and `mmgate help NAME`
+ * derive from the struct; a test holds the manual page against it.
  */
 #ifndef MMGATE_CMD_H
 #define MMGATE_CMD_H

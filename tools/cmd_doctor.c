@@ -211,13 +211,15 @@ static void show_setting(const struct opts_settings *settings, size_t i)
 {
 	char value[1024];
 	struct text out = text_over(value, sizeof(value));
+	bool given = settings->given[i].source == OPTS_VARIABLE;
+	const char *of_run =
+		unwind_missing() || given ? NULL : knob_of_run(knob_at(i));
 
 	knob_at(i)->show(&settings->knobs, &out);
-	fact(knob_at(i)->variable, "%s (%s): %s",
+	fact(knob_at(i)->variable, "%s (%s%s%s) - %s",
 	     value[0] != '\0' ? value : "unset",
-	     settings->given[i].source == OPTS_VARIABLE ? "environment"
-							: "default",
-	     knob_at(i)->help);
+	     given ? "environment" : "default", of_run ? "; run: " : "",
+	     of_run ? of_run : "", knob_at(i)->help);
 }
 
 static void show_settings(struct doctor *d)

@@ -24,7 +24,7 @@ struct control_values {
 
 struct control {
 	char *path;
-	struct log *log; /* as it was at the last control_read() */
+	struct log *log; /* as control_open() or control_wait() saw it */
 	int fd;
 	struct record_control request; /* as it was found */
 };

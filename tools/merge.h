@@ -7,7 +7,7 @@
  * looked at through a window of MERGE_WINDOW events, so memory does not grow
  * with their number.  An event comes out in its place unless MERGE_WINDOW / 2
  * events of its ring that began later were written before it.  A ring that
- * fits in the window, as all do at the default log size, is always in order.
+ * fits in the window is always in order.
  */
 #ifndef MMGATE_MERGE_H
 #define MMGATE_MERGE_H

@@ -3,9 +3,9 @@
  * sampler: writes the rows of rows.h while a run goes on.
  *
  * It reads logs and /proc, nothing that takes a lock of the program's: of
- * /proc/PID only stat and the threads' status, which need no mmap_lock.  It
- * stops for good at the first failure to write, and takes at most about one
- * per cent of a CPU: what does not fit comes with a later tick.
+ * /proc/PID only stat and the threads' status and schedstat, which need no
+ * mmap_lock.  It stops for good at the first failure to write, and takes at
+ * most about one per cent of a CPU: what does not fit comes with a later tick.
  */
 #ifndef MMGATE_SAMPLER_H
 #define MMGATE_SAMPLER_H
