@@ -667,49 +667,43 @@ struct crowd_range crowd_waits(const struct crowd *c, enum kind kind)
 	return range_of(&l);
 }
 
-/* By how many pairs of a crowded and an alone one more than half the crowded
- * one is longer: the rank sum of Mann and Whitney.  One call that was held up
- * for long tips every mean, but not this. */
-static double longer_pairs(const struct crowd_class *class, double *variance)
-{
-	double n = (double)class->crowded.count;
-	double m = (double)class->alone.count, all = n + m;
-	double below = 0, pairs = 0, tied = 0, both;
-	unsigned i;
-
-	*variance = 0;
-	if (n == 0 || m == 0)
-		return 0;
-	for (i = 0; i < ROWS_BUCKETS; i++) {
-		both = (double)class->alone.bucket[i] +
-		       class->crowded.bucket[i];
-		pairs += class->crowded.bucket[i] *
-			 (below + class->alone.bucket[i] / 2.0);
-		below += class->alone.bucket[i];
-		tied += both * both * both - both;
-	}
-	*variance = n * m / 12 * (all + 1 - tied / (all * (all - 1)));
-	return pairs - n * m / 2;
-}
-
-static bool pairs_show(const struct crowd *c)
-{
-	double sum = 0, variance = 0, of_class;
-	unsigned i, k;
-
-	for (i = 0; i < KIND_COUNT; i++)
-		for (k = 0; k < SIZE_CLASSES; k++) {
-			sum += longer_pairs(&c->of[i][k], &of_class);
-			variance += of_class;
-		}
-	return sum > 2 * sqrt(variance);
-}
-
 bool crowd_waits_show(const struct crowd *c)
 {
 	struct longer l = all_longer(c, KIND_COUNT);
 
-	return (l.ns > 0 && l.ns * l.ns >= l.variance) || pairs_show(c);
+	return l.ns > 0 && l.ns * l.ns >= l.variance;
+}
+
+/* The mean of all but the longest twentieth. */
+static double usual(const struct crowd_sum *sum)
+{
+	double most = (double)sum->count * 0.95, n = 0, ns = 0, part;
+	unsigned i;
+
+	for (i = 0; i < ROWS_BUCKETS && n < most; i++) {
+		part = fmin(sum->bucket[i], most - n);
+		ns += part * (rows_bucket_floor(i) + rows_bucket_floor(i + 1)) /
+		      2;
+		n += part;
+	}
+	return n > 0 ? ns / n : 0;
+}
+
+double crowd_usual_waits_ns(const struct crowd *c)
+{
+	const struct crowd_class *class;
+	double sum = 0;
+	unsigned i, k;
+
+	for (i = 0; i < KIND_COUNT; i++)
+		for (k = 0; k < SIZE_CLASSES; k++) {
+			class = &c->of[i][k];
+			if (class->alone.count >= ENOUGH)
+				sum += (double)class->crowded.count *
+				       (usual(&class->crowded) -
+					usual(&class->alone));
+		}
+	return sum;
 }
 
 /* Beyond the median of those that came in alone, but for the waiting. */

@@ -89,9 +89,12 @@ struct crowd_range {
 /* Time that calls of `kind` (KIND_COUNT: all) spent waiting in the kernel for
  * other calls.  `high` also counts what made calls slow for other reasons. */
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind);
-/* Did crowded calls take longer than the others beyond chance: on average, or
- * most of them? */
+/* Did crowded calls take longer than the others by more than one standard
+ * deviation? */
 bool crowd_waits_show(const struct crowd *c);
+/* How much longer they took without the longest twentieth of both: one call
+ * that was held up tips a mean. */
+double crowd_usual_waits_ns(const struct crowd *c);
 /*
  * Time that maps of memory slept, and how many did: they are the same little
  * work each time, so what takes much longer than the cheapest has waited for

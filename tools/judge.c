@@ -168,10 +168,9 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 	if (is_chance(s, &v->lost))
 		return sums_say(
 			"cannot tell whether the address-space lock is the "
-			"problem: what calls took beside other threads' calls "
-			"and alone differs by no more than chance (a longer "
-			"run tells); it costs at most %s (%s of the threads' "
-			"time)",
+			"problem: calls took no longer beside other threads' "
+			"calls than alone, but for what may be chance; it "
+			"costs at most %s (%s of the threads' time)",
 			units_time(v->lost.high),
 			units_percent(sums_ratio(v->lost.high, v->thread_ns)));
 	return sums_say(

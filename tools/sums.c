@@ -138,7 +138,9 @@ static void sum_crowd(struct sums *s, const struct digest *d)
 		.likely = r.likely * s->scale,
 		.high = fmin(r.high * s->scale, s->kernel),
 	};
-	s->shown = crowd_waits_show(d->crowd);
+	s->shown = crowd_waits_show(d->crowd) ||
+		   crowd_usual_waits_ns(d->crowd) * s->scale >=
+			   SUMS_PART * s->lived;
 	s->stalls = crowd_stalls_ns(d->crowd) * s->scale;
 	add_sleeps(s, d->crowd);
 	for (i = 0; i <= KIND_COUNT; i++)

@@ -26,7 +26,7 @@ struct sums {
 	double scale;        /* from the events that are kept to all calls */
 	double kept;         /* share of the calls that are there as events */
 	bool seen;           /* events show who was inside */
-	bool shown;          /* and that they were waited for, beyond chance */
+	bool shown;          /* and that they were waited for */
 	struct crowd_range kernel_waits;
 	double sleeps; /* of it, maps of memory behind no other call */
 	double stalls; /* of calls that came in alone */
