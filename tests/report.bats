@@ -46,8 +46,9 @@ poke() {
 		    assert abs(e["started"] / 1e9 - time.time()) < 600
 		    assert 0 < e["duration_ns"] < 600e9
 		    assert e["exe"].endswith("/" + e["image"])
-		    assert e["settings"] == {"lock": "mutex", "place": "kernel",
-		        "calls": "mmap,munmap,mprotect,madvise", "hooks": "symbols"}
+		    assert e["settings"].items() >= {"lock": "mutex",
+		        "place": "kernel", "calls": "mmap,munmap,mprotect,madvise",
+		        "hooks": "symbols", "events": "all"}.items()
 		    assert e["hooks"]["symbols"] is True
 		    assert e["hooks"]["libc"].startswith("symbols only: ") \
 		        or e["hooks"]["libc"].startswith("off"), e["hooks"]

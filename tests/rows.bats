@@ -95,7 +95,10 @@ print([o["count"] for n, o in sorted(d["processes"][0]["calls"].items())])' \
 	run -1 --separate-stderr mmgate report --since 0s "$LOGS"
 	equal "$output" ''
 	equal "${#stderr_lines[@]}" 1
-	contains "$stderr" '--events off'
+	contains "$stderr" 'events are off (--events all keeps them)'
+	gate none --log-size 256K "$SUBJECTS/mapper" >/dev/null
+	run -1 --separate-stderr mmgate report --since 0s "$LOGS"
+	contains "$stderr" 'a larger --log-size keeps them'
 	gate none --events slow:1ns "$SUBJECTS/mapper" >/dev/null
 	run -0 mmgate report --since 0s "$LOGS"
 	contains "$output" 'which are of the slow calls alone'

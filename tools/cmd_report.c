@@ -276,11 +276,14 @@ static void cut_processes(struct report *report)
 		report->window_lacks |= lacks;
 		blind += lacks & WINDOW_BLIND ? 1 : 0;
 	}
-	if (blind > 0 && blind == with_calls(report))
-		die(EXIT_FAILED, "report: a part of the run is told by single "
-				 "calls, and none are in the log (--events "
-				 "off, or no room for them): leave --since and "
-				 "--until away");
+	if (blind > 0 && blind == with_calls(report)) {
+		char *why = report_gap(report);
+
+		die(EXIT_FAILED,
+		    "report: a part of the run is told by single calls, and "
+		    "none are in the log: %s; leave --since and --until away",
+		    why ? why : "they were not recorded");
+	}
 }
 
 static void free_processes(struct report *report)

@@ -10,6 +10,7 @@
 
 #include "cmd.h"
 #include "die.h"
+#include "gaps.h"
 #include "launch.h"
 #include "log.h"
 #include "opts.h"
@@ -446,6 +447,32 @@ static void say_limits(const struct log_dir *dir)
 	}
 }
 
+/* What would have kept more, by the first that lost any. */
+static const char *more_room(const struct log_dir *dir)
+{
+	size_t i = 0;
+
+	while (i + 1 < dir->count && !lost_any(log_process(dir->logs[i])))
+		i++;
+	return gaps_more_room(log_process(dir->logs[i]));
+}
+
+/* Calls without an event that were to have one, by one process. */
+static void say_gap(const struct log_dir *dir)
+{
+	char *why = NULL;
+
+	for (size_t i = 0; i < dir->count && why == NULL; i++) {
+		const struct log_process *p = log_process(dir->logs[i]);
+
+		why = gaps_unasked(p);
+		if (why != NULL)
+			warn("calls of %s without an event: %s: %s", p->image,
+			     units_count(p->events_without), why);
+	}
+	free(why);
+}
+
 static void say_lost(const struct run *run, const struct log_dir *dir,
 		     const struct stats_total *total)
 {
@@ -455,13 +482,15 @@ static void say_lost(const struct run *run, const struct log_dir *dir,
 		warn("%s call%s found no room in a log: figures are incomplete",
 		     units_count(total->unrecorded), plural(total->unrecorded));
 	if (total->events_lost != 0)
-		warn("%s event%s had no room in a log",
+		warn("%s event%s had no room in a log (%s keeps more)",
 		     units_count(total->events_lost),
-		     plural(total->events_lost));
+		     plural(total->events_lost), more_room(dir));
 	if (wanted && total->events_overwritten != 0)
-		warn("%s event%s overwritten by newer ones (--log-size)",
+		warn("%s event%s overwritten by newer ones (%s keeps more)",
 		     units_count(total->events_overwritten),
-		     total->events_overwritten == 1 ? " was" : "s were");
+		     total->events_overwritten == 1 ? " was" : "s were",
+		     more_room(dir));
+	say_gap(dir);
 	say_limits(dir);
 	if (dir->broken != 0)
 		warn("%zu log%s could not be read", dir->broken,

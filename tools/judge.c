@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "causes.h"
+#include "gaps.h"
 #include "judge.h"
 #include "remedies.h"
 #include "units.h"
@@ -147,9 +148,22 @@ static char *range(const struct verdict *v)
 			units_percent(sums_ratio(v->lost.high, v->thread_ns)));
 }
 
-static char *unknown(const struct verdict *v, const struct sums *s)
+/* Why it does not show who was in the way. */
+static char *unseen(const struct sums *s)
 {
 	const struct digest *d = s->facts->digest;
+	char *why = gaps_why(s->facts->process), *out;
+
+	out = sums_say("%s of the calls are in the log%s%s",
+		       d && d->crowd->calls > 0 ? "only some" : "none",
+		       why ? ": " : "", why ? why : "");
+	free(why);
+	return out;
+}
+
+static char *unknown(const struct verdict *v, const struct sums *s)
+{
+	char *why, *out;
 
 	if (is_blind(s))
 		return sums_say(
@@ -173,15 +187,14 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 			"costs at most %s (%s of the threads' time)",
 			units_time(v->lost.high),
 			units_percent(sums_ratio(v->lost.high, v->thread_ns)));
-	return sums_say(
+	why = unseen(s);
+	out = sums_say(
 		"cannot tell whether the address-space lock is the problem: "
 		"%s; it costs at most %s (%s of the threads' time)",
-		d && d->crowd->calls > 0
-			? "only some of the calls are in the log (--events "
-			  "all shows who was in the way)"
-			: "no single calls are in the log (--events all)",
-		units_time(v->lost.high),
+		why, units_time(v->lost.high),
 		units_percent(sums_ratio(v->lost.high, v->thread_ns)));
+	free(why);
+	return out;
 }
 
 /* What is said of the lock is the first evidence. */
@@ -246,19 +259,23 @@ static char *answer_text(struct verdict *v, const struct sums *s)
 	return out;
 }
 
-/* A log keeps the newest calls: what is told by these alone is told so. */
+/* A log may not have all calls: what is told by some alone is told so. */
 static char *headline(struct verdict *v, const struct sums *s)
 {
-	char *answer = answer_text(v, s), *out;
+	const struct log_process *p = s->facts->process;
+	char *answer = answer_text(v, s), *why, *out;
 	const struct crowd *c;
 
-	if (!s->seen || s->kept > SUMS_WHOLE || s->facts->process->threads <= 1)
+	if (!s->seen || s->kept > SUMS_WHOLE || p->threads <= 1)
 		return answer;
 	c = s->facts->digest->crowd;
-	out = sums_say("%s; judged by the newest %s of the calls, of %s (a "
-		       "larger --log-size keeps more)",
-		       answer, units_percent(s->kept),
-		       units_time((double)(c->to_ns - c->from_ns)));
+	why = gaps_why(p);
+	out = sums_say("%s; judged by %s%s of the calls, of %s%s%s", answer,
+		       gaps_is_newest(p) ? "the newest " : "",
+		       units_percent(s->kept),
+		       units_time((double)(c->to_ns - c->from_ns)),
+		       why ? ": " : "", why ? why : "");
+	free(why);
 	free(answer);
 	return out;
 }

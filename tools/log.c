@@ -300,6 +300,9 @@ static void take_header(struct log *log, const struct record_header *h)
 	p->unrecorded = h->unrecorded;
 	p->second_libc = h->second_libc;
 	p->lock_changes = h->lock_changes;
+	p->has_rings = h->ring_slots != 0;
+	p->was_set = h->control.answered > 1 ||
+		     (h->control.answered == 1 && !h->control.refused);
 	for (unsigned op = 0; op < OP_COUNT; op++)
 		p->lock_now[op] = h->lock_now[op] < LOCK_COUNT ? h->lock_now[op]
 							       : LOCK_COUNT;
@@ -501,6 +504,17 @@ static void add_call_times(struct log_process *p)
 			to_ns(p->op[i].wait.sum_ns + p->op[i].kernel.sum_ns);
 }
 
+static void count_without(struct log_process *p)
+{
+	uint64_t written =
+		p->events_kept + p->events_overwritten + p->events_lost;
+	uint64_t calls = 0;
+
+	for (unsigned i = 0; i < OP_COUNT; i++)
+		calls += p->op[i].count;
+	p->events_without = calls > written ? calls - written : 0;
+}
+
 static int read_settings_version(struct source *source, uint64_t *version)
 {
 	return source_read(source, version, sizeof(*version),
@@ -545,6 +559,7 @@ static bool read_log(struct log *log, struct source *source,
 	/* The writer adds a thread's time in steps; one thread at least was
 	 * there all the time. */
 	add_call_times(&log->process);
+	count_without(&log->process);
 	if (log->process.thread_ns < log->process.duration_ns)
 		log->process.thread_ns = log->process.duration_ns;
 	return true;

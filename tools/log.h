@@ -41,6 +41,9 @@ struct log_process {
 	uint64_t second_libc; /* copies of libc that nothing catches */
 	uint64_t unrecorded;  /* calls that are in no figure: no room */
 	uint64_t events_kept, events_overwritten, events_torn, events_lost;
+	uint64_t events_without; /* calls that no event was written for */
+	bool has_rings;          /* the log has room for single events */
+	bool was_set;            /* it followed `set`, once at least */
 	struct log_op op[OP_COUNT];
 	struct hist wake;
 	uint64_t lock_changes;      /* while it ran, by `set` and auto */

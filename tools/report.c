@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "die.h"
+#include "gaps.h"
 #include "report.h"
 
 uint64_t report_calls(const struct log_process *p)
@@ -53,6 +55,72 @@ const char *report_by_name(enum sites_by by)
 const struct study *report_verdict(const struct report *report)
 {
 	return report->studies ? studies_worst(report->studies) : NULL;
+}
+
+/* The one that made most calls. */
+static const struct log_process *busiest(const struct report *report)
+{
+	const struct log_process *p, *most = NULL;
+	uint64_t calls = 0, written;
+	size_t i;
+
+	for (i = 0; i < report->count; i++) {
+		p = report->processes[i];
+		written = p->events_kept + p->events_overwritten +
+			  p->events_lost + p->events_without;
+		if (written > calls) {
+			most = p;
+			calls = written;
+		}
+	}
+	return most;
+}
+
+char *report_gap(const struct report *report)
+{
+	const struct log_process *p = busiest(report);
+	char *why = p ? gaps_why(p) : NULL, *gap;
+
+	if (!why)
+		return NULL;
+	gap = report->count == 1
+		      ? xstrdup(why)
+		      : xasprintf("of %s (%u): %s", p->image, p->pid, why);
+	free(why);
+	return gap;
+}
+
+static const char *more_room(const struct report *report)
+{
+	size_t i = 0;
+
+	while (i + 1 < report->count &&
+	       report->processes[i]->events_overwritten == 0)
+		i++;
+	return gaps_more_room(report->processes[i]);
+}
+
+char *report_window_gap(const struct report *report)
+{
+	const struct log_process *p = busiest(report);
+	unsigned lacks = report->window_lacks;
+	char *never = p ? gaps_never(p) : NULL, *overwritten, *gap;
+
+	overwritten = lacks & WINDOW_OVERWRITTEN
+			      ? xasprintf(", some of which were overwritten "
+					  "(%s keeps more)",
+					  more_room(report))
+			      : xstrdup("");
+	if (lacks & WINDOW_SLOW)
+		gap = xasprintf("%s, which are of the slow calls alone",
+				overwritten);
+	else
+		gap = xasprintf("%s%s%s", overwritten,
+				never ? "; not all calls have one: " : "",
+				never ? never : "");
+	free(overwritten);
+	free(never);
+	return gap;
 }
 
 char *report_thread(const struct report *report, uint32_t pid, uint32_t tid)

@@ -48,6 +48,13 @@ const char *report_by_name(enum sites_by by);
 /* "1234 (worker)", or the number alone; to be freed. */
 char *report_thread(const struct report *report, uint32_t pid, uint32_t tid);
 
+/* Why not all calls are in the logs one by one, by the process that made most:
+ * see gaps_why(); to be freed. */
+char *report_gap(const struct report *report);
+/* How a window is told by less than its calls, behind "by the events of that
+ * time"; to be freed. */
+char *report_window_gap(const struct report *report);
+
 /* The run's verdict, or NULL. */
 const struct study *report_verdict(const struct report *report);
 

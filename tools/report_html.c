@@ -128,21 +128,11 @@ static void put_run(const struct report *report, FILE *out)
 		units_bytes((double)info->peak_rss_bytes));
 }
 
-static const char *window_lacks(const struct report *report)
-{
-	if (report->window_lacks & WINDOW_OVERWRITTEN)
-		return ", as far as they were not overwritten";
-	if (report->window_lacks & WINDOW_SLOW)
-		return ", of the slow calls alone";
-	if (report->window_lacks & WINDOW_BLIND)
-		return ", of the processes that recorded single calls";
-	return "";
-}
-
 static void put_window(const struct report *report, FILE *out)
 {
 	const struct window *w = &report->window;
 	double origin = (double)report->origin_ns;
+	char *gap;
 
 	if (!report->windowed)
 		return;
@@ -151,7 +141,11 @@ static void put_window(const struct report *report, FILE *out)
 	if (w->until_ns != UINT64_MAX)
 		fprintf(out, " to %s",
 			units_time((double)w->until_ns - origin));
-	fprintf(out, " after the start%s.</p>\n", window_lacks(report));
+	gap = report_window_gap(report);
+	fputs(" after the start, by the events of that time", out);
+	html_text(out, gap);
+	fputs(".</p>\n", out);
+	free(gap);
 }
 
 static void put_nav(const struct report *report, FILE *out)
@@ -447,6 +441,17 @@ static void put_worst_call(const struct report *report, size_t number,
 	report_sites_put(report, sites);
 }
 
+static void put_no_events(const struct report *report, FILE *out)
+{
+	char *why = report_gap(report);
+
+	fputs("<p>No single calls are in the logs", out);
+	html_text(out, why ? ": " : "");
+	html_text(out, why ? why : "");
+	fputs(".</p>\n", out);
+	free(why);
+}
+
 static void put_worst(const struct report *report, FILE *out)
 {
 	size_t i;
@@ -455,8 +460,7 @@ static void put_worst(const struct report *report, FILE *out)
 		return;
 	begin_section(out, "worst", "Worst calls");
 	if (report->worst->count == 0)
-		fputs("<p>No single calls are in the logs (--events).</p>\n",
-		      out);
+		put_no_events(report, out);
 	fputs("<ol>", out);
 	for (i = 0; i < report->worst->count; i++)
 		put_worst_call(report, i + 1, &report->worst->call[i], out);
@@ -836,8 +840,7 @@ static void put_threads(const struct report *report, FILE *out)
 		      by_group_cost);
 		put_group_table(report, &groups, out);
 	} else {
-		fputs("<p>No single calls are in the logs (--events).</p>\n",
-		      out);
+		put_no_events(report, out);
 	}
 	free(groups.group);
 	end_section(out);

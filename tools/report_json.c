@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
+#include "gaps.h"
 #include "json.h"
 #include "knobs.h"
 #include "report_blame.h"
@@ -18,6 +20,15 @@ static const struct {
 	{"p99", 0.99},
 	{"p999", 0.999},
 };
+
+/* Keys are always there. */
+static void put_text(struct json *j, const char *key, const char *text)
+{
+	if (text)
+		json_string(j, key, text);
+	else
+		json_null(j, key);
+}
 
 static void put_hist(struct json *j, const char *key, const struct hist *h)
 {
@@ -70,7 +81,11 @@ static void put_calls(struct json *j, const struct log_process *p)
 
 static void put_settings(struct json *j, const struct log_process *p)
 {
-	static const char *const names[] = {"lock", "calls", "hooks", "place"};
+	static const char *const names[] = {
+		"lock",   "calls",    "hooks",     "place",
+		"long",   "delay",    "max_wait",  "events",
+		"stacks", "log_size", "log_total",
+	};
 	char value[2049];
 	size_t i;
 
@@ -131,11 +146,16 @@ static void put_coverage(struct json *j, const struct log_process *p)
 
 static void put_events(struct json *j, const struct log_process *p)
 {
+	char *why = gaps_why(p);
+
 	json_open(j, "events", '{');
 	json_u64(j, "kept", p->events_kept);
 	json_u64(j, "overwritten", p->events_overwritten);
 	json_u64(j, "lost", p->events_lost);
+	json_u64(j, "without", p->events_without);
+	put_text(j, "why", why);
 	json_close(j);
+	free(why);
 }
 
 static void put_items(struct json *j, const char *key, const char *name,

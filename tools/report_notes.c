@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
+#include "gaps.h"
 #include "report_notes.h"
 #include "units.h"
 
@@ -19,17 +21,22 @@ static void note_wake(const struct log_process *p, FILE *out)
 
 static void note_events(const struct log_process *p, FILE *out)
 {
+	char *why = gaps_unasked(p);
+
+	if (why)
+		fprintf(out, "  events: %s calls have none: %s\n",
+			units_count(p->events_without), why);
 	if (p->events_overwritten > 0)
 		fprintf(out,
 			"  events: the newest %s are kept, %s older ones were "
-			"overwritten (--log-size)\n",
+			"overwritten (%s keeps more)\n",
 			units_count(p->events_kept),
-			units_count(p->events_overwritten));
+			units_count(p->events_overwritten), gaps_more_room(p));
 	if (p->events_lost > 0)
 		fprintf(out,
-			"  events: there was no room for %s (--log-size, "
-			"--log-total)\n",
-			units_count(p->events_lost));
+			"  events: there was no room for %s (%s keeps more)\n",
+			units_count(p->events_lost), gaps_more_room(p));
+	free(why);
 }
 
 static void note_bypassed(const struct log_process *p, FILE *out)

@@ -522,30 +522,22 @@ static void print_worst(const struct report *report,
 		print_legend(worst, count, out);
 }
 
-static const char *window_lacks(const struct report *report)
-{
-	if (report->window_lacks & WINDOW_OVERWRITTEN)
-		return ", some of which were overwritten (--log-size)";
-	if (report->window_lacks & WINDOW_SLOW)
-		return ", which are of the slow calls alone";
-	if (report->window_lacks & WINDOW_BLIND)
-		return ", of which some processes recorded none";
-	return "";
-}
-
 static void print_window(const struct report *report, FILE *out)
 {
 	const struct window *w = &report->window;
 	double origin = (double)report->origin_ns;
+	char *gap;
 
 	if (!report->windowed)
 		return;
+	gap = report_window_gap(report);
 	fprintf(out, "From %s", units_time((double)w->since_ns - origin));
 	if (w->until_ns != UINT64_MAX)
 		fprintf(out, " to %s",
 			units_time((double)w->until_ns - origin));
 	fprintf(out, " after the start, by the events of that time%s:\n\n",
-		window_lacks(report));
+		gap);
+	free(gap);
 }
 
 static void print_all(const struct report *report, FILE *out)

@@ -94,6 +94,17 @@ static void put_others(const struct report *report,
 	}
 }
 
+static void put_none(const struct report *report, FILE *out)
+{
+	char *why = report_gap(report);
+
+	fprintf(out,
+		"No single calls are in the logs, so none is the "
+		"worst%s%s.\n\n",
+		why ? ": " : "", why ? why : "");
+	free(why);
+}
+
 static void put_worst(const struct report *report, size_t number,
 		      const struct worst_call *call, struct sites *sites,
 		      FILE *out)
@@ -143,9 +154,7 @@ void report_worst_text(const struct report *report, FILE *out)
 	if (!report->worst)
 		return;
 	if (report->worst->count == 0) {
-		fputs("No single calls are in the logs (--events), so none is "
-		      "the worst.\n\n",
-		      out);
+		put_none(report, out);
 		return;
 	}
 	fputs("The calls that took longest, of those that are in the logs one "

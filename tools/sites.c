@@ -5,6 +5,7 @@
 #include <uthash.h>
 
 #include "die.h"
+#include "gaps.h"
 #include "sites.h"
 #include "units.h"
 #include "unwind.h"
@@ -706,7 +707,9 @@ static const char *why_none(const struct log *log)
 	if (!strcmp(stacks, "off") || !*stacks)
 		return "no stacks were recorded (--stacks off)";
 	if (log_samples(log) == 0)
-		return "its log has no room for stacks (--log-size)";
+		return strstr(gaps_more_room(log_process(log)), "--log-size")
+			       ? "its log has no room for stacks (--log-size)"
+			       : "its log has no room for stacks";
 	return "no call was sampled";
 }
 

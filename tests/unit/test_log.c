@@ -308,6 +308,35 @@ static void test_locks(void)
 	log_close(log);
 }
 
+/* Calls and events are counted apart. */
+static void test_calls_without_event(uint32_t slots, uint32_t answered,
+				     uint32_t refused)
+{
+	struct make_log m = make_log_begin(path, 2, slots, 1);
+	const struct log_process *p;
+	struct log *log;
+	unsigned i;
+
+	for (i = 0; i < 3000; i++)
+		make_log_count(&m, i % 2, OP_MUNMAP, UINT64_MAX, 100);
+	for (i = 0; slots > 0 && i < 2500; i++)
+		make_log_event(&m, 0, call);
+	make_log_stripe(&m, 1)->lost_events = slots > 0 ? 100 : 0;
+	make_log_stripe(&m, 1)->head = slots > 0 ? 100 : 0;
+	make_log_stripe(&m, 1)->capacity = 0;
+	m.header->control.answered = answered;
+	m.header->control.refused = refused;
+	m.header->end = make_log_pair(&m, 1001000);
+	make_log_close(&m);
+	log = open_sound("a log with a gap is opened");
+	p = log_process(log);
+	check_u64(slots > 0 ? 400 : 3000, p->events_without,
+		  "calls that no event was written for");
+	check_u64(slots > 0, p->has_rings, "room for events");
+	check_u64(answered > refused, p->was_set, "it followed `set`");
+	log_close(log);
+}
+
 /* As the settings of make_log say: lock=mutex, calls=mmap,munmap. */
 static void test_locks_as_set(void)
 {
@@ -773,6 +802,10 @@ int main(int argc, char **argv)
 	test_large_numbers();
 	test_torn();
 	test_locks();
+	test_calls_without_event(1024, 0, 0);
+	test_calls_without_event(1024, 1, 1);
+	test_calls_without_event(1024, 2, 1);
+	test_calls_without_event(0, 0, 0);
 	test_locks_as_set();
 	test_stopped_growing();
 	test_window();

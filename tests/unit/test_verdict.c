@@ -178,17 +178,43 @@ static void test_part(void)
 	const struct verdict *v;
 	unsigned i;
 
+	make_log_stripe(&run.log, 0)->capacity = 1024;
+	make_log_stripe(&run.log, 0)->populated = 1024;
+	for (i = 0; i < 4000; i++)
+		call(&run, of(OP_MUNMAP, 1 + i % 2, 0, 64 * KIB),
+		     (uint64_t)i * MS,
+		     i % 2 && i < 4000 - 1024 ? 900 * US : 5 * US);
+	v = judge(&run, 4000u * UINT64_C(1000000));
+	check_true(strstr(v->headline, "judged by the newest 25") &&
+			   strstr(v->headline, "a larger --log-size"),
+		   "what is told by a part is told so");
+	check_between(1e9, 1.5e9, v->lost.high, "the rest may have waited");
+	verdict_drop(&run.verdict);
+}
+
+/* Events were switched off for a while: nothing was overwritten. */
+static void test_gap(void)
+{
+	struct run run = begin("lock=none\nevents=all\n", 2);
+	const struct verdict *v;
+	unsigned i;
+
 	for (i = 0; i < 3000; i++)
 		make_log_count(&run.log, 0, OP_MUNMAP, UINT64_MAX,
 			       i % 2 ? 900 * US : 5 * US);
 	for (i = 0; i < 1000; i++)
 		call(&run, of(OP_MUNMAP, 1 + i % 2, 0, 64 * KIB),
 		     (uint64_t)i * MS, 5 * US);
+	run.log.header->control.answered = 2;
 	v = judge(&run, 4000u * UINT64_C(1000000));
-	check_true(strstr(v->headline, "judged by the newest 25") &&
-			   strstr(v->headline, "--log-size"),
-		   "what is told by a part is told so");
-	check_between(1e9, 1.5e9, v->lost.high, "the rest may have waited");
+	check_true(strstr(v->headline, "judged by 25.0 % of the calls") &&
+			   strstr(v->headline,
+				  "events were not recorded all the time "
+				  "(mmgate set)"),
+		   "a gap has its reason");
+	check_true(!strstr(v->headline, "--log-size") &&
+			   !strstr(v->headline, "newest"),
+		   "and no other");
 	verdict_drop(&run.verdict);
 }
 
@@ -694,13 +720,17 @@ static void test_unknown(void)
 	struct record_event e = of(OP_MUNMAP, 1, 0, 4096);
 	const struct verdict *v;
 	struct run run;
-	unsigned i;
+	unsigned i, k;
 
 	run = begin("lock=none\nevents=every:10\n", 2);
 	e.weight = 10;
 	for (i = 0; i < 1000; i++) {
 		e.tid = 1 + i % 2;
 		call(&run, e, (uint64_t)i * MS, i % 3 ? 5 * US : 900 * US);
+		/* The others that it stands for. */
+		for (k = 1; k < 10; k++)
+			make_log_count(&run.log, 0, OP_MUNMAP, UINT64_MAX,
+				       i % 3 ? 5 * US : 900 * US);
 	}
 	v = judge(&run, 1000u * UINT64_C(1000000));
 	check_answer(VERDICT_UNKNOWN, v, "a sample of calls");
@@ -714,6 +744,20 @@ static void test_unknown(void)
 	v = judge(&run, 2000u * UINT64_C(1000000));
 	check_answer(VERDICT_UNKNOWN, v, "no events");
 	check_between(0.25e9, 0.35e9, v->lost.high, "with a limit");
+	verdict_drop(&run.verdict);
+	run = begin("lock=none\nevents=all\n", 2);
+	run.log.header->ring_slots = 0;
+	make_log_stripe(&run.log, 0)->capacity = 0;
+	make_log_stripe(&run.log, 0)->populated = 0;
+	for (i = 0; i < 1000; i++)
+		make_log_count(&run.log, 0, OP_MUNMAP, UINT64_MAX,
+			       i % 3 ? 5 * US : 900 * US);
+	run.end = 1000u * MS;
+	v = judge(&run, 2000u * UINT64_C(1000000));
+	check_answer(VERDICT_UNKNOWN, v, "no room for events");
+	check_true(strstr(v->headline, "a larger --log-size") &&
+			   !strstr(v->headline, "--events"),
+		   "a larger log is advised, not events");
 	verdict_drop(&run.verdict);
 	run = begin("lock=none\n", 0);
 	v = judge(&run, 0);
@@ -898,6 +942,7 @@ int main(void)
 	path = make_log_path();
 	test_lock();
 	test_part();
+	test_gap();
 	test_no_lock();
 	test_slow_calls();
 	test_crowd();
