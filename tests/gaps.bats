@@ -108,3 +108,22 @@ third() { # VALUE
 	contains "$output" 'a larger limit of file sizes (ulimit -f) keeps them'
 	lacks "$output" log-size
 }
+
+@test "a report in json has the same keys, whatever there is to say" {
+	keys() {
+		report '(sorted(d), sorted(p[0]), sorted(p[0]["events"]),
+			sorted(p[0]["stacks"]), sorted(p[0]["settings"]))'
+	}
+	gate none "$SUBJECTS/mapper" -t 2 >/dev/null
+	all=$(keys)
+	gate none --log-size 256K "$SUBJECTS/mapper" -t 2 >/dev/null
+	equal "$(keys)" "$all" 'a small log'
+	gate none --events off --stacks off "$SUBJECTS/mapper" -n 0 >/dev/null
+	equal "$(keys)" "$all" 'no calls'
+	mkdir "$LOGS.bare"
+	MMGATE_LOG=$LOGS.bare bare none "$SUBJECTS/mapper" >/dev/null
+	LOGS=$LOGS.bare
+	equal "$(keys)" "$all" 'without run'
+	run -0 report '(d["run"], d["rows"])'
+	equal "$output" '(None, None)'
+}

@@ -14,7 +14,7 @@ teardown() {
 }
 
 rows_at_least() { # COUNT
-	[ "$(report 'len(d.get("rows", []))')" -ge "$1" ]
+	[ "$(report 'len(d["rows"] or [])')" -ge "$1" ]
 }
 
 run_half() { # WORDS OF run...
@@ -25,7 +25,7 @@ run_half() { # WORDS OF run...
 @test "rows over time add up to the histograms" {
 	run_half --quiet --lock mutex
 	# One that begins when all of the first half was done.
-	before=$(report 'len(d.get("rows", []))')
+	before=$(report 'len(d["rows"] or [])')
 	eventually rows_at_least $((before + 2))
 	end_half
 	run -0 report 'len(d["rows"]) >= 3'
@@ -122,7 +122,7 @@ print([o["count"] for n, o in sorted(d["processes"][0]["calls"].items())])' \
 		run --lock mutex -o '$LOGS' -- '$SUBJECTS/mapper'"
 	contains "$stderr" 'note: no figures over time: cannot write'
 	contains "$stderr" run.rows
-	run -0 report 'c["mmap"]["count"], d.get("rows")'
+	run -0 report 'c["mmap"]["count"], d["rows"]'
 	equal "$output" '(100, None)'
 }
 

@@ -151,10 +151,16 @@ static void put_caller(struct json *j, const char *key, const struct study *s,
 
 void report_blame_json(const struct study *s, struct json *j)
 {
-	struct pairs gate = at_gate(s->digest->crowd);
-	struct pairs kernel = in_kernel(s->digest);
+	struct pairs gate, kernel;
 	size_t i;
 
+	if (!s) {
+		json_null(j, "waits_for");
+		json_null(j, "in_the_way");
+		return;
+	}
+	gate = at_gate(s->digest->crowd);
+	kernel = in_kernel(s->digest);
 	json_open(j, "waits_for", '[');
 	for (i = 0; i < gate.count; i++) {
 		json_open(j, NULL, '{');

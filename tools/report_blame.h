@@ -14,7 +14,8 @@
 #include "json.h"
 #include "report.h"
 
-/* For the process of a study; nothing when nobody waited. */
+/* For the process of a study; nothing when nobody waited.  In json NULL is a
+ * process that was not looked into. */
 void report_blame_text(const struct study *study, FILE *out);
 void report_blame_json(const struct study *study, struct json *j);
 void report_blame_html(const struct study *study, FILE *out);

@@ -376,6 +376,8 @@ void report_diff_text(const struct report *a, const struct report *b, FILE *out)
 
 static void put_side(struct json *j, const char *key, const struct side *s)
 {
+	const struct study *study = report_verdict(s->report);
+
 	json_open(j, key, '{');
 	json_string(j, "path", s->report->dir->path);
 	json_string(j, "command",
@@ -385,10 +387,11 @@ static void put_side(struct json *j, const char *key, const struct side *s)
 	json_u64(j, "processes", s->processes);
 	json_u64(j, "threads", s->threads);
 	json_round(j, "thread_ns", s->thread_ns);
-	if (report_verdict(s->report))
+	if (study)
 		json_string(j, "verdict",
-			    verdict_answer_name(
-				    report_verdict(s->report)->verdict.answer));
+			    verdict_answer_name(study->verdict.answer));
+	else
+		json_null(j, "verdict");
 	json_close(j);
 }
 

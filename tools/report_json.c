@@ -175,10 +175,16 @@ static void put_items(struct json *j, const char *key, const char *name,
 	json_close(j);
 }
 
+/* NULL: there is none. */
 static void put_verdict(struct json *j, const struct study *s)
 {
-	const struct verdict *v = &s->verdict;
+	const struct verdict *v;
 
+	if (!s) {
+		json_null(j, "verdict");
+		return;
+	}
+	v = &s->verdict;
 	json_open(j, "verdict", '{');
 	json_u64(j, "pid", s->process->pid);
 	json_string(j, "answer", verdict_answer_name(v->answer));
@@ -229,10 +235,8 @@ static void put_process(struct json *j, const struct report *report,
 	json_string(j, "limits", p->limits);
 	json_u64(j, "unrecorded", p->unrecorded);
 	json_u64(j, "second_libc", p->second_libc);
-	if (study)
-		put_verdict(j, study);
-	if (study)
-		report_blame_json(study, j);
+	put_verdict(j, study);
+	report_blame_json(study, j);
 	put_settings(j, p);
 	put_locks(j, p);
 	put_hooks(j, p);
@@ -246,8 +250,13 @@ static void put_process(struct json *j, const struct report *report,
 
 /* --- the run --- */
 
+/* NULL: it is not known, or not over. */
 static void put_run(struct json *j, const struct record_dir *info)
 {
+	if (!info) {
+		json_null(j, "run");
+		return;
+	}
 	json_open(j, "run", '{');
 	json_string(j, "command", info->command);
 	json_i64(j, "status", info->status);
@@ -318,6 +327,10 @@ static void put_rows(struct json *j, const struct rows *rows)
 {
 	size_t i;
 
+	if (!rows) {
+		json_null(j, "rows");
+		return;
+	}
 	json_open(j, "rows", '[');
 	for (i = 0; i < rows->count; i++)
 		put_row(j, &rows->row[i]);
@@ -326,6 +339,8 @@ static void put_rows(struct json *j, const struct rows *rows)
 
 void report_json(const struct report *report, FILE *out)
 {
+	const bool finished =
+		report->dir->has_info && report->dir->info.finished == 1;
 	struct json j = json_document(out, VERSION);
 	uint64_t calls = 0;
 	size_t i;
@@ -336,16 +351,13 @@ void report_json(const struct report *report, FILE *out)
 	json_open(&j, "total", '{');
 	json_u64(&j, "calls", calls);
 	json_close(&j);
-	if (report_verdict(report))
-		put_verdict(&j, report_verdict(report));
-	if (report->dir->has_info && report->dir->info.finished == 1)
-		put_run(&j, &report->dir->info);
+	put_verdict(&j, report_verdict(report));
+	put_run(&j, finished ? &report->dir->info : NULL);
 	report_worst_json(report, &j);
 	json_open(&j, "processes", '[');
 	for (i = 0; i < report->count; i++)
 		put_process(&j, report, report->processes[i]);
 	json_close(&j);
-	if (report->rows)
-		put_rows(&j, report->rows);
+	put_rows(&j, report->rows);
 	json_close(&j);
 }

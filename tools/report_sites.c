@@ -98,6 +98,8 @@ static void put_quality(struct json *j, const struct sites *s)
 	json_u64(j, "different", s->stack_count);
 	if (s->missing)
 		json_string(j, "missing", s->missing);
+	else
+		json_null(j, "missing");
 	json_close(j);
 }
 

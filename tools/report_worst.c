@@ -180,6 +180,8 @@ static void put_event(struct json *j, const struct report *report, uint32_t pid,
 	json_u64(j, "tid", e->raw.tid);
 	if (name)
 		json_string(j, "thread", name);
+	else
+		json_null(j, "thread");
 	json_string(j, "op", op_name(e->raw.op));
 	json_u64(j, "time_ns", e->time_ns);
 	json_hex(j, "addr", e->raw.addr);
