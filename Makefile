@@ -20,7 +20,7 @@ SHIM_LAYERS := poison hot sys mem text ops record knobs diag elf libc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
 TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
 	merge log log_dir gaps image samples demangle images symbols jit frames \
-	unwind sites chains unresolved rows kinds crowd habits digest \
+	unwind sites chains unresolved rows kinds crowd tids habits digest \
 	verdict sums causes remedies judge window study worst busy embed \
 	html report report_notes report_groups report_sites report_worst \
 	report_blame report_json report_text report_diff chart flame \

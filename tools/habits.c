@@ -6,6 +6,7 @@
 
 #include "die.h"
 #include "habits.h"
+#include "tids.h"
 
 enum {
 	MAPPINGS = 1 << 15, /* places in tables: powers of two */
@@ -44,11 +45,11 @@ struct habits_state {
 	struct {
 		uint64_t addr, length;
 	} zap[ZAPS];
-	struct streak streak[HABITS_THREADS];
+	struct tids tids;
+	struct streak *streak; /* by place, as habits.thread is */
 	/* In the kernel, by kind and size: all, and perhaps spikes. */
 	struct habits_sum of_class[KIND_COUNT][SIZE_CLASSES];
 	struct habits_sum slow[KIND_COUNT][SIZE_CLASSES];
-	unsigned short near[HABITS_THREADS];
 };
 
 static uint64_t mix(uint64_t x)
@@ -86,29 +87,28 @@ static bool failed(const struct log_event *e)
 
 /* --- threads --- */
 
-static size_t find_thread(struct habits *h, uint32_t tid)
+static void add_place(struct habits *h, uint32_t tid)
 {
-	size_t i;
+	struct habits_state *state = h->state;
+	size_t at = h->threads++, room = at == 0 ? 1 : 2 * at;
 
-	for (i = 0; i < h->threads; i++)
-		if (h->thread[i].tid == tid)
-			return i;
-	if (h->threads == HABITS_THREADS)
-		return HABITS_THREADS;
-	h->thread[h->threads++] = (struct habits_thread){.tid = tid};
-	return i;
+	/* Room is a power of two. */
+	if ((at & (at - 1)) == 0) {
+		h->thread = xrealloc(h->thread, room * sizeof(*h->thread));
+		state->streak =
+			xrealloc(state->streak, room * sizeof(*state->streak));
+	}
+	h->thread[at] = (struct habits_thread){.tid = tid};
+	state->streak[at] = (struct streak){.count = 0};
 }
 
-/* HABITS_THREADS: no room for it. */
+/* TIDS_MOST: no room for it. */
 static size_t thread_of(struct habits *h, uint32_t tid)
 {
-	unsigned short *near = &h->state->near[tid & (HABITS_THREADS - 1)];
-	size_t at = *near;
+	size_t at = tids_place(&h->state->tids, tid);
 
-	if (at >= h->threads || h->thread[at].tid != tid) {
-		at = find_thread(h, tid);
-		*near = (unsigned short)at;
-	}
+	if (at == h->threads && at < TIDS_MOST)
+		add_place(h, tid);
 	return at;
 }
 
@@ -118,7 +118,7 @@ static void add_group(struct habits_group *g, const struct log_event *e)
 
 	g->count += e->raw.weight;
 	g->errors += failed(e) ? e->raw.weight : 0;
-	g->bytes += weight * (double)e->raw.length;
+	g->bytes += failed(e) ? 0 : weight * (double)e->raw.length;
 	g->wait_ns += weight * (double)e->wait_ns;
 	g->kernel_ns += weight * (double)e->kernel_ns;
 	g->max_ns = fmax(g->max_ns, cost(e));
@@ -126,10 +126,7 @@ static void add_group(struct habits_group *g, const struct log_event *e)
 
 static void add_thread(struct habits *h, size_t at, const struct log_event *e)
 {
-	if (at == HABITS_THREADS)
-		add(&h->other_threads, e);
-	else
-		add_group(&h->thread[at].sum, e);
+	add_group(at == TIDS_MOST ? &h->other_threads : &h->thread[at].sum, e);
 }
 
 /* --- mappings that come and go --- */
@@ -267,7 +264,7 @@ static void add_streak(struct habits *h, size_t at, const struct log_event *e)
 {
 	struct streak *s;
 
-	if (at == HABITS_THREADS)
+	if (at == TIDS_MOST)
 		return;
 	s = &h->state->streak[at];
 	if (s->count > 0 && !continues(s, e))
@@ -442,6 +439,8 @@ void habits_end(struct habits *h)
 	for (i = 0; i < h->threads; i++)
 		end_streak(h, i);
 	end_spikes(h);
+	tids_drop(&h->state->tids);
+	free(h->state->streak);
 	free(h->state);
 	h->state = NULL;
 }
@@ -449,6 +448,7 @@ void habits_end(struct habits *h)
 void habits_free(struct habits *h)
 {
 	habits_end(h);
+	free(h->thread);
 	free(h);
 }
 

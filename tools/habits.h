@@ -4,8 +4,10 @@
  * make it cheaper: mappings that come and go, pages given back and taken again,
  * many small calls in a row, small files, work of an allocator.
  *
- * Calls must come by their time.  Memory does not grow with their number: what
- * has no room in a table is forgotten, so counts are at least so many.
+ * Calls must come by their time.  Memory grows with the threads alone, up to a
+ * bound: what has no room in a table is forgotten, so counts are at least so
+ * many.  But the sums by thread, with other_threads, and by size have all
+ * calls.
  */
 #ifndef MMGATE_HABITS_H
 #define MMGATE_HABITS_H
@@ -13,7 +15,7 @@
 #include "kinds.h"
 #include "log.h"
 
-enum { HABITS_THREADS = 1024, HABITS_SPIKES = 256 };
+enum { HABITS_SPIKES = 256 };
 
 /* Calls, and the time that they took: waiting and in the kernel. */
 struct habits_sum {
@@ -25,7 +27,8 @@ struct habits_sum {
 /* Calls of a thread, or of a size. */
 struct habits_group {
 	uint64_t count, errors;
-	double bytes, wait_ns, kernel_ns;
+	double bytes; /* of those that succeeded */
+	double wait_ns, kernel_ns;
 	double max_ns; /* the longest wait + kernel of one */
 };
 
@@ -75,10 +78,10 @@ struct habits {
 	/* The slowest that have no reason in sight, by time, once ended. */
 	struct habits_spike spike[HABITS_SPIKES];
 	size_t spikes;
-	struct habits_sum slow; /* all of them */
-	struct habits_thread thread[HABITS_THREADS];
+	struct habits_sum slow;       /* all of them */
+	struct habits_thread *thread; /* as they come */
 	size_t threads;
-	struct habits_sum other_threads; /* no room for them */
+	struct habits_group other_threads; /* no room for them (tids.h) */
 	struct habits_state *state;
 };
 

@@ -265,11 +265,37 @@ static void print_ops(const struct side *a, const struct side *b, FILE *out)
 	table_print(t, "  ", TABLE_WIDTH, out);
 }
 
+static void put_place(struct table *t, const struct side *a,
+		      const struct side *b, const struct place *p)
+{
+	double x = per_second(a, p->ns[0]), y = per_second(b, p->ns[1]);
+
+	put_pair(t, units_time(x), units_time(y));
+	table_cell(t, ratio(x, y));
+	table_cell(t, p->name);
+}
+
+/* Those from `from` on in one. */
+static void put_more(struct table *t, const struct side *a,
+		     const struct side *b, const struct places *places,
+		     size_t from)
+{
+	struct place more = {.name = NULL};
+	size_t i;
+
+	for (i = from; i < places->count; i++) {
+		more.ns[0] += places->place[i].ns[0];
+		more.ns[1] += places->place[i].ns[1];
+	}
+	more.name = xasprintf("%zu more", places->count - from);
+	put_place(t, a, b, &more);
+	free(more.name);
+}
+
 static void print_places(const struct side *a, const struct side *b, FILE *out)
 {
 	struct places places = places_of(a, b);
 	struct table *t;
-	const struct place *p;
 	size_t i;
 
 	if (places.count == 0)
@@ -281,14 +307,10 @@ static void print_places(const struct side *a, const struct side *b, FILE *out)
 	table_column(t, "time/s", "second", true);
 	table_column(t, "time/s", "", true);
 	table_column(t, NULL, "site", false);
-	for (i = 0; i < places.count && i < SITES_SHOWN; i++) {
-		p = &places.place[i];
-		put_pair(t, units_time(per_second(a, p->ns[0])),
-			 units_time(per_second(b, p->ns[1])));
-		table_cell(t, ratio(per_second(a, p->ns[0]),
-				    per_second(b, p->ns[1])));
-		table_cell(t, p->name);
-	}
+	for (i = 0; i < places.count && i < SITES_SHOWN; i++)
+		put_place(t, a, b, &places.place[i]);
+	if (i < places.count)
+		put_more(t, a, b, &places, i);
 	table_print(t, "  ", TABLE_WIDTH, out);
 	places_drop(&places);
 }

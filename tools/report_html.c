@@ -10,6 +10,7 @@
 #include "flame.h"
 #include "html.h"
 #include "report_blame.h"
+#include "report_groups.h"
 #include "report_notes.h"
 #include "report_sites.h"
 #include "units.h"
@@ -470,20 +471,33 @@ static void put_worst(const struct report *report, FILE *out)
 
 /* --- sites --- */
 
+static void put_samples(const struct sites_stack *stack, FILE *out)
+{
+	fprintf(out, "<p>%s sample%s, %s", units_count(stack->samples),
+		stack->samples == 1 ? "" : "s",
+		units_time(stack->wait_ns + stack->kernel_ns));
+}
+
 static void put_site_stacks(const struct sites *s, size_t site, FILE *out)
 {
+	struct sites_stack more = {.samples = 0};
 	size_t count, i;
 	struct sites_stack *stacks = sites_stacks_of(s, site, FRAMES, &count);
 
 	for (i = 0; i < count && i < STACKS; i++) {
-		fprintf(out, "<p>%s sample%s, %s:</p>",
-			units_count(stacks[i].samples),
-			stacks[i].samples == 1 ? "" : "s",
-			units_time(stacks[i].wait_ns + stacks[i].kernel_ns));
+		put_samples(&stacks[i], out);
+		fputs(":</p>", out);
 		put_stack(&stacks[i], out);
 	}
-	if (count > STACKS)
-		fprintf(out, "<p>%zu more</p>", count - STACKS);
+	for (; i < count; i++) {
+		more.samples += stacks[i].samples;
+		more.wait_ns += stacks[i].wait_ns;
+		more.kernel_ns += stacks[i].kernel_ns;
+	}
+	if (count > STACKS) {
+		put_samples(&more, out);
+		fprintf(out, " in %zu more</p>", count - STACKS);
+	}
 	free(stacks);
 }
 
@@ -516,18 +530,16 @@ static struct columns columns_of(const struct studies *studies)
 	return c;
 }
 
-static void put_site(const struct study *study, size_t site, struct columns c,
-		     FILE *out)
+static void put_site_sums(const struct study *study,
+			  const struct sites_sum *sum, struct columns c,
+			  FILE *out)
 {
-	const struct sites *s = study->sites;
-	const struct sites_sum *sum = &s->list[site].sum;
+	const struct sites_sum *all = &study->sites->all;
 
-	fputs("<tr>", out);
-	put_site_name(s, site, out);
 	if (c.several)
 		put_process(study->process, out);
 	put_share(out, sum->wait_ns + sum->kernel_ns,
-		  s->all.wait_ns + s->all.kernel_ns);
+		  all->wait_ns + all->kernel_ns);
 	if (c.waits)
 		put_time(out, sum->wait_ns);
 	put_time(out, sum->kernel_ns);
@@ -536,9 +548,36 @@ static void put_site(const struct study *study, size_t site, struct columns c,
 	if (c.errors)
 		put_count(out, sum->errors);
 	put_bytes(out, sum->bytes);
-	put_count(out, (double)sum->threads);
+	/* Those of several sites may be the same. */
+	if (sum->threads > 0)
+		put_count(out, (double)sum->threads);
+	else
+		html_cell(out, "-", 0);
 	put_count(out, (double)sum->samples);
 	fputs("</tr>\n", out);
+}
+
+/* The dearest, and the rest in one row. */
+static void put_sites_of(const struct study *study, struct columns c, FILE *out)
+{
+	const struct sites *s = study->sites;
+	struct sites_sum more;
+	char *name;
+	size_t i;
+
+	for (i = 0; i < s->count && i < SITES; i++) {
+		fputs("<tr>", out);
+		put_site_name(s, i, out);
+		put_site_sums(study, &s->list[i].sum, c, out);
+	}
+	if (i == s->count)
+		return;
+	more = report_sites_sum(s->list + i, s->count - i);
+	name = xasprintf("%zu more", s->count - i);
+	fputs("<tr>", out);
+	html_name_cell(out, name);
+	put_site_sums(study, &more, c, out);
+	free(name);
 }
 
 static void put_site_heads(struct columns c, FILE *out)
@@ -563,7 +602,7 @@ static void put_site_heads(struct columns c, FILE *out)
 static void put_site_table(const struct studies *studies, FILE *out)
 {
 	struct columns c = columns_of(studies);
-	size_t i, k;
+	size_t i;
 
 	html_table(out, "sorts places",
 		   "Places in the program that caused the calls, estimated "
@@ -571,8 +610,7 @@ static void put_site_table(const struct studies *studies, FILE *out)
 	put_site_heads(c, out);
 	html_table_rows(out);
 	for (i = 0; i < studies->count; i++)
-		for (k = 0; k < studies->of[i].sites->count && k < SITES; k++)
-			put_site(&studies->of[i], k, c, out);
+		put_sites_of(&studies->of[i], c, out);
 	html_table_end(out);
 }
 
@@ -691,128 +729,192 @@ static void put_flame(const struct report *report, FILE *out)
 
 /* --- threads --- */
 
-/* Threads of one name. */
-struct group {
+/* A thread, or a rest: calls that are of no thread's row. */
+struct member {
 	const char *name; /* NULL: not known */
-	uint64_t threads, count;
-	double wait_ns, kernel_ns, max_ns;
+	bool rest;
+	uint32_t tid;
+	struct habits_group sum;
 	const struct study *study;
 };
 
-struct groups {
-	struct group *group;
+/* Members of one name, which lie side by side, the dearest first. */
+struct group {
+	const struct member *member;
+	size_t count;
+	struct habits_group sum;
+};
+
+struct members {
+	struct member *of;
 	size_t count;
 };
 
-static bool same_text(const char *a, const char *b)
+static double cost_of(const struct habits_group *sum)
 {
-	return a == b || (a && b && !strcmp(a, b));
+	return sum->wait_ns + sum->kernel_ns;
 }
 
-static const char *name_of(const struct report *report,
-			   const struct study *study, uint32_t tid)
+static void add_rest(struct members *m, const struct study *study,
+		     const char *name, const struct habits_group *sum)
 {
-	return report->rows ? rows_name(report->rows, study->process->pid, tid)
-			    : NULL;
+	if (sum->count > 0)
+		m->of[m->count++] = (struct member){.name = name,
+						    .rest = true,
+						    .sum = *sum,
+						    .study = study};
 }
 
-static struct group *group_of(struct groups *g, const struct study *study,
-			      const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < g->count; i++)
-		if (g->group[i].study == study &&
-		    same_text(g->group[i].name, name))
-			return &g->group[i];
-	g->group = xrealloc(g->group, (g->count + 1) * sizeof(*g->group));
-	g->group[g->count] = (struct group){
-		.name = name,
-		.study = study,
-	};
-	return &g->group[g->count++];
-}
-
-static void add_threads(struct groups *g, const struct report *report,
+static void add_threads(struct members *m, const struct report *report,
 			const struct study *study)
 {
+	enum { RESTS = 2 };
 	const struct habits *h = study->digest->habits;
-	const struct habits_thread *t;
-	struct group *group;
+	struct habits_group unseen = report_groups_unseen(study->process, h);
 	size_t i;
 
-	for (i = 0; i < h->threads; i++) {
-		t = &h->thread[i];
-		group = group_of(g, study, name_of(report, study, t->tid));
-		group->threads++;
-		group->count += t->sum.count;
-		group->wait_ns += t->sum.wait_ns;
-		group->kernel_ns += t->sum.kernel_ns;
-		group->max_ns = fmax(group->max_ns, t->sum.max_ns);
-	}
+	if (h->threads == 0)
+		return;
+	m->of = xrealloc(m->of,
+			 (m->count + h->threads + RESTS) * sizeof(*m->of));
+	for (i = 0; i < h->threads; i++)
+		m->of[m->count++] = (struct member){
+			.name = report->rows ? rows_name(report->rows,
+							 study->process->pid,
+							 h->thread[i].tid)
+					     : NULL,
+			.tid = h->thread[i].tid,
+			.sum = h->thread[i].sum,
+			.study = study,
+		};
+	add_rest(m, study, "other threads", &h->other_threads);
+	/* Where each stands for several, what they stand for is all. */
+	if (study->digest->part != DIGEST_SAMPLE)
+		add_rest(m, study, "calls that are not in the log one by one",
+			 &unseen);
+}
+
+static int by_text(const char *a, const char *b)
+{
+	if (!a || !b)
+		return !b - !a;
+	return strcmp(a, b);
+}
+
+static int by_group(const struct member *m, const struct member *n)
+{
+	if (m->study != n->study)
+		return m->study < n->study ? -1 : 1;
+	if (m->rest != n->rest)
+		return m->rest ? 1 : -1;
+	return by_text(m->name, n->name);
+}
+
+static int by_group_and_cost(const void *a, const void *b)
+{
+	const struct member *m = a, *n = b;
+	double s = cost_of(&m->sum), t = cost_of(&n->sum);
+	int order = by_group(m, n);
+
+	return order ? order : (s < t) - (s > t);
 }
 
 static int by_group_cost(const void *a, const void *b)
 {
-	const struct group *x = a, *y = b;
-	double s = x->wait_ns + x->kernel_ns, t = y->wait_ns + y->kernel_ns;
+	double s = cost_of(&((const struct group *)a)->sum);
+	double t = cost_of(&((const struct group *)b)->sum);
 
 	return (s < t) - (s > t);
 }
 
-/* The single ones of a name. */
-static void put_members(const struct report *report, const struct group *g,
-			FILE *out)
+/* The dearest first, *count of them; to be freed. */
+static struct group *find_groups(struct members *m, size_t *count)
 {
-	const struct habits *h = g->study->digest->habits;
-	const struct habits_thread *t;
-	size_t shown = 0, i;
+	struct group *groups = xcalloc(m->count, sizeof(*groups)), *g = NULL;
+	size_t i;
 
-	fputs("<ul>", out);
-	for (i = 0; i < h->threads && shown < THREADS; i++) {
-		t = &h->thread[i];
-		if (!same_text(name_of(report, g->study, t->tid), g->name))
-			continue;
-		fprintf(out,
-			"<li>%u: %s calls, waited %s, %s in the kernel, at "
-			"most %s</li>",
-			t->tid, units_count(t->sum.count),
-			units_time(t->sum.wait_ns),
-			units_time(t->sum.kernel_ns),
-			units_time(t->sum.max_ns));
-		shown++;
+	*count = 0;
+	qsort(m->of, m->count, sizeof(*m->of), by_group_and_cost);
+	for (i = 0; i < m->count; i++) {
+		if (i == 0 || by_group(&m->of[i - 1], &m->of[i]) != 0) {
+			g = &groups[(*count)++];
+			*g = (struct group){.member = &m->of[i]};
+		}
+		g->count++;
+		report_groups_add(&g->sum, &m->of[i].sum);
 	}
-	if (shown < g->threads)
-		fprintf(out, "<li>%s more</li>",
-			units_count(g->threads - shown));
-	fputs("</ul>", out);
+	qsort(groups, *count, sizeof(*groups), by_group_cost);
+	return groups;
 }
 
-static void put_group(const struct report *report, const struct group *g,
-		      bool several, FILE *out)
+static void put_member(const char *name, const struct habits_group *sum,
+		       FILE *out)
 {
-	fputs("<tr><td class=name><details><summary>", out);
-	html_text(out, g->name ? g->name : "(name not known)");
-	fputs("</summary>", out);
-	put_members(report, g, out);
-	fputs("</details></td>", out);
+	fprintf(out,
+		"<li>%s: %s calls, waited %s, %s in the kernel, at most "
+		"%s</li>",
+		name, units_count(sum->count), units_time(sum->wait_ns),
+		units_time(sum->kernel_ns), units_time(sum->max_ns));
+}
+
+/* The single ones of a name. */
+static void put_members(const struct group *g, FILE *out)
+{
+	struct habits_group more = {.count = 0};
+	char name[32];
+	size_t i;
+
+	fputs("<ul>", out);
+	for (i = 0; i < g->count && i < THREADS; i++) {
+		snprintf(name, sizeof(name), "%u", g->member[i].tid);
+		put_member(name, &g->member[i].sum, out);
+	}
+	for (; i < g->count; i++)
+		report_groups_add(&more, &g->member[i].sum);
+	if (g->count > THREADS) {
+		snprintf(name, sizeof(name), "%s more",
+			 units_count(g->count - THREADS));
+		put_member(name, &more, out);
+	}
+	fputs("</ul>\n", out);
+}
+
+static void put_group(const struct group *g, bool several, FILE *out)
+{
+	const char *name = g->member->name;
+	bool rest = g->member->rest;
+
+	fputs("<tr><td class=name>", out);
+	fputs(rest ? "" : "<details><summary>", out);
+	html_text(out, name ? name : "(name not known)");
+	if (!rest) {
+		fputs("</summary>", out);
+		put_members(g, out);
+		fputs("</details>", out);
+	}
+	fputs("</td>", out);
 	if (several)
-		put_process(g->study->process, out);
-	put_count(out, (double)g->threads);
-	put_count(out, (double)g->count);
-	put_time(out, g->wait_ns);
-	put_time(out, g->kernel_ns);
-	put_time(out, g->max_ns);
+		put_process(g->member->study->process, out);
+	html_cell(out, rest ? "-" : units_count(g->count),
+		  rest ? 0 : (double)g->count);
+	put_count(out, (double)g->sum.count);
+	put_time(out, g->sum.wait_ns);
+	put_time(out, g->sum.kernel_ns);
+	if (g->sum.max_ns > 0 || !rest)
+		put_time(out, g->sum.max_ns);
+	else
+		html_cell(out, "-", 0);
 	fputs("</tr>\n", out);
 }
 
-static void put_group_table(const struct report *report,
-			    const struct groups *groups, FILE *out)
+static void put_group_table(const struct report *report, struct members *m,
+			    FILE *out)
 {
 	static const char *const titles[] = {"threads",       "calls", "waited",
 					     "in the kernel", "max",   NULL};
 	bool several = report->studies->count > 1;
-	size_t i;
+	size_t count, i;
+	struct group *groups = find_groups(m, &count);
 
 	html_table(out, "sorts places",
 		   "Threads by name, of the calls that are in the logs one "
@@ -822,27 +924,25 @@ static void put_group_table(const struct report *report,
 		html_head(out, "process", 1);
 	put_heads(out, titles);
 	html_table_rows(out);
-	for (i = 0; i < groups->count; i++)
-		put_group(report, &groups->group[i], several, out);
+	for (i = 0; i < count; i++)
+		put_group(&groups[i], several, out);
 	html_table_end(out);
+	free(groups);
 }
 
 static void put_threads(const struct report *report, FILE *out)
 {
-	struct groups groups = {NULL, 0};
+	struct members members = {NULL, 0};
 	size_t i;
 
 	begin_section(out, "threads", "Threads");
 	for (i = 0; i < report->studies->count; i++)
-		add_threads(&groups, report, &report->studies->of[i]);
-	if (groups.count > 0) {
-		qsort(groups.group, groups.count, sizeof(*groups.group),
-		      by_group_cost);
-		put_group_table(report, &groups, out);
-	} else {
+		add_threads(&members, report, &report->studies->of[i]);
+	if (members.count > 0)
+		put_group_table(report, &members, out);
+	else
 		put_no_events(report, out);
-	}
-	free(groups.group);
+	free(members.of);
 	end_section(out);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "die.h"
 #include "report_groups.h"
 #include "report_sites.h"
 #include "table.h"
@@ -40,6 +42,23 @@ void report_sites_put(const struct report *report, struct sites *sites)
 static double cost_of(const struct sites_sum *sum)
 {
 	return sum->wait_ns + sum->kernel_ns;
+}
+
+struct sites_sum report_sites_sum(const struct sites_row *rows, size_t count)
+{
+	struct sites_sum all = {.samples = 0};
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		all.samples += rows[i].sum.samples;
+		all.count += rows[i].sum.count;
+		all.errors += rows[i].sum.errors;
+		all.bytes += rows[i].sum.bytes;
+		all.wait_ns += rows[i].sum.wait_ns;
+		all.kernel_ns += rows[i].sum.kernel_ns;
+		all.max_ns = fmax(all.max_ns, rows[i].sum.max_ns);
+	}
+	return all;
 }
 
 /* --- json --- */
@@ -103,22 +122,32 @@ static void put_quality(struct json *j, const struct sites *s)
 	json_close(j);
 }
 
+static void put_groups(struct json *j, const struct report *report,
+		       const struct log_process *p, struct sites *s)
+{
+	struct report_groups *groups = report_groups_of(report, p);
+	struct sites_row *rows;
+	size_t count;
+
+	if (groups) {
+		report_groups_json(groups, j);
+		report_groups_free(groups);
+		return;
+	}
+	rows = sites_group(s, report->by, &count);
+	put_rows(j, "groups", report_by_name(report->by), rows, count);
+	sites_rows_free(rows, count);
+}
+
 void report_sites_json(const struct report *report, const struct log_process *p,
 		       struct json *j)
 {
 	struct sites *s = report_sites_get(report, p);
-	struct sites_row *rows;
-	size_t count;
 
 	put_rows(j, "sites", "site", s->list, s->count);
 	put_quality(j, s);
-	if (report_groups_has(report, p)) {
-		report_groups_json(report, p, j);
-	} else if (report->by != BY_CALL && report->by != BY_SITE) {
-		rows = sites_group(s, report->by, &count);
-		put_rows(j, "groups", report_by_name(report->by), rows, count);
-		sites_rows_free(rows, count);
-	}
+	if (report->by != BY_CALL && report->by != BY_SITE)
+		put_groups(j, report, p, s);
 	report_sites_put(report, s);
 }
 
@@ -140,12 +169,10 @@ static struct table *begin_table(const struct sites *s, const char *what)
 	return t;
 }
 
-static void add_row(struct table *t, const struct sites *s,
-		    const struct sites_row *row)
+static void add_row(struct table *t, const struct sites *s, char *name,
+		    const struct sites_sum *sum)
 {
-	const struct sites_sum *sum = &row->sum;
 	double all = cost_of(&s->all);
-	char *name = study_site(row);
 
 	table_cell(t, all > 0 ? units_percent(cost_of(sum) / all) : "-");
 	if (s->all.wait_ns > 0)
@@ -163,12 +190,14 @@ static void print_rows(const struct sites *s, const char *what,
 {
 	struct table *t = begin_table(s, what);
 	size_t shown = count < most ? count : most, i;
+	struct sites_sum sum;
 
 	for (i = 0; i < shown; i++)
-		add_row(t, s, &rows[i]);
-	table_print(t, "  ", TABLE_WIDTH, out);
+		add_row(t, s, study_site(&rows[i]), &rows[i].sum);
+	sum = report_sites_sum(rows + shown, count - shown);
 	if (shown < count)
-		fprintf(out, "  %zu more\n", count - shown);
+		add_row(t, s, xasprintf("%zu more", count - shown), &sum);
+	table_print(t, "  ", TABLE_WIDTH, out);
 }
 
 /* "Estimated from 180 sampled calls; the stacks of 3.2 % were cut short" */

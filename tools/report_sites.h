@@ -15,6 +15,9 @@ struct sites *report_sites_get(const struct report *report,
 			       const struct log_process *p);
 void report_sites_put(const struct report *report, struct sites *sites);
 
+/* What so many of them come to, but for threads and kinds. */
+struct sites_sum report_sites_sum(const struct sites_row *rows, size_t count);
+
 /* Members of the process's object: sites, stacks, and groups if asked for. */
 void report_sites_json(const struct report *report, const struct log_process *p,
 		       struct json *j);

@@ -427,6 +427,19 @@ static const char *ending(const struct log_process *p)
 				   : " to its last sign of life";
 }
 
+static void print_rows(const struct report *report, const struct log_process *p,
+		       FILE *out)
+{
+	struct report_groups *groups = report_groups_of(report, p);
+
+	if (groups) {
+		report_groups_text(groups, out);
+		report_groups_free(groups);
+	} else if (report_calls(p) > 0) {
+		report_sites_text(report, p, out);
+	}
+}
+
 static void print_process(const struct report *report,
 			  const struct log_process *p, FILE *out)
 {
@@ -440,10 +453,7 @@ static void print_process(const struct report *report,
 		fputs("  no calls\n", out);
 	else if (report->by == BY_CALL)
 		print_table(p, out);
-	if (report_groups_has(report, p))
-		report_groups_text(report, p, out);
-	else if (report_calls(p) > 0)
-		report_sites_text(report, p, out);
+	print_rows(report, p, out);
 	note_blame(report, p, out);
 	report_notes(p, out);
 }

@@ -3,15 +3,14 @@
 #include <string.h>
 
 #include "die.h"
+#include "tids.h"
 #include "window.h"
-
-enum { THREADS = 4096 }; /* places in a table, a power of two */
 
 struct taking {
 	struct log_process *p;
 	const struct window *window;
 	uint64_t oldest_ns;
-	uint32_t tid[THREADS];
+	struct tids tids; /* of its calls */
 };
 
 static void add_result(struct log_op *op, const struct record_event *e)
@@ -37,19 +36,6 @@ static void add_call(struct log_op *op, const struct log_event *event)
 	}
 }
 
-/* Threads are counted by their first call in it; with very many some are
- * missed. */
-static void see_thread(struct taking *t, uint32_t tid)
-{
-	uint32_t *place = &t->tid[tid & (THREADS - 1)];
-
-	if (*place == tid)
-		return;
-	if (*place == 0)
-		t->p->threads++;
-	*place = tid;
-}
-
 static int take(void *context, const struct log_event *e)
 {
 	struct taking *t = context;
@@ -64,7 +50,7 @@ static int take(void *context, const struct log_event *e)
 		t->p->opened++;
 	if (e->raw.kind != EVENT_CALL)
 		return 0;
-	see_thread(t, e->raw.tid);
+	tids_place(&t->tids, e->raw.tid);
 	add_call(&t->p->op[e->raw.op], e);
 	return 0;
 }
@@ -133,6 +119,8 @@ struct log_process *window_process(struct log *log, const struct window *window,
 	t->p = p;
 	t->window = window;
 	log_each_event(log, take, t);
+	p->threads = t->tids.count;
+	tids_drop(&t->tids);
 	*lacks = lacks_of(log_process(log), t);
 	cut_life(p, window);
 	free(t);
