@@ -13,9 +13,10 @@ enum {
 	LEAST_RESAMPLES = 1000,
 };
 
-static const double normal = 1.959964; /* 97.5 % of the normal law */
-static const double noticed = 0.01;    /* a verdict's smallest effect */
-static const double bounded = 0.02;    /* what is as good as none */
+static const double normal = 1.959964;  /* 97.5 % of the normal law */
+static const double noticed = 0.01;     /* a verdict's smallest effect */
+static const double bounded = 0.02;     /* what is as good as none */
+static const double often_enough = 0.8; /* that rounds settle it */
 
 size_t ratio_random(uint64_t *state, size_t count)
 {
@@ -198,6 +199,12 @@ struct ratio ratio_of(const double *base, const double *other, size_t n,
 	return (struct ratio){exp(r.value), exp(r.low), exp(r.high)};
 }
 
+void ratio_widen(struct ratio *r, double part)
+{
+	r->low *= exp(-part);
+	r->high *= exp(part);
+}
+
 enum ratio_verdict ratio_judge(const struct ratio *r)
 {
 	if (r->low > 1 && r->value >= 1 + noticed)
@@ -217,63 +224,106 @@ bool ratio_is_settled(const struct ratio *r)
 	return ratio_judge(r) != RATIO_SAME || is_within(r);
 }
 
-/* To what part of it the interval has to shrink about the estimate until it
- * excludes 1: the arm that reaches across counts.  0: it never does. */
-static double part_for_verdict(const struct ratio *r)
+/* The normal law: how often it is below. */
+static double below(double deviations)
 {
-	double at = log(r->value);
-
-	if (r->value >= 1 + noticed)
-		return at / (at - log(r->low));
-	if (r->value <= 1 - noticed)
-		return at / (at - log(r->high));
-	return 0;
+	return erfc(-deviations * M_SQRT1_2) / 2;
 }
 
-/* The same until it lies within the bounds, with both arms. */
-static double part_for_bounds(const struct ratio *r)
-{
-	double at = log(r->value);
-	double below = (at - log1p(-bounded)) / (at - log(r->low));
-	double above = (log1p(bounded) - at) / (log(r->high) - at);
+/* How far the logarithm's interval reaches to both sides, and its estimate;
+ * `deviation` is how much narrower than an arm a standard deviation is. */
+struct arms {
+	double at, low, high, deviation;
+};
 
-	return fmax(0, fmin(below, above));
+/* Of so many rounds, if the estimate stays where n rounds have it. */
+static struct arms arms_after(const struct ratio *r, size_t n, size_t rounds)
+{
+	double shrunk =
+		stretch(rounds) / stretch(n) * sqrt((double)n / (double)rounds);
+	double at = log(r->value);
+
+	return (struct arms){at, shrunk * (at - log(r->low)),
+			     shrunk * (log(r->high) - at),
+			     1 / (normal * stretch(rounds))};
+}
+
+/* How often such an interval excludes 1 and the effect is no less than what is
+ * noticed: the arm that reaches across counts. */
+static double often_found(const struct arms *a)
+{
+	if (a->at > 0)
+		return below((a->at - fmax(a->low, log1p(noticed))) /
+			     (a->low * a->deviation));
+	return below((-a->at - fmax(a->high, -log1p(-noticed))) /
+		     (a->high * a->deviation));
+}
+
+/* How often it lies within the bounds, with both arms. */
+static double often_within(const struct arms *a)
+{
+	double under =
+		(a->at - a->low - log1p(-bounded)) / (a->low * a->deviation);
+	double over =
+		(log1p(bounded) - a->high - a->at) / (a->high * a->deviation);
+
+	return below(under) + below(over) - 1;
 }
 
 size_t ratio_more_rounds(const struct ratio *r, size_t n)
 {
-	double part, one;
 	size_t rounds = n + 1;
 
 	if (ratio_is_settled(r))
 		return 0;
 	if (n < RATIO_FEW_ROUNDS)
 		return RATIO_DEFAULT_ROUNDS - n;
-	part = fmax(part_for_verdict(r), part_for_bounds(r));
-	/* Its width with one round and no stretch, as a part of what it is. */
-	one = sqrt((double)n) / stretch(n);
-	while (rounds < 100 * RATIO_MOST_ROUNDS &&
-	       one / sqrt((double)rounds) * stretch(rounds) > part)
-		rounds++;
+	for (; rounds < 100 * RATIO_MOST_ROUNDS; rounds++) {
+		struct arms a = arms_after(r, n, rounds);
+
+		if (fmax(often_found(&a), often_within(&a)) >= often_enough)
+			break;
+	}
 	return rounds - n;
 }
 
-/* Of one round: least squares. */
+/* The mean of those at 0, of one round. */
+static double base_of(const double *const *values, const double *x,
+		      size_t count, size_t round)
+{
+	double sum = 0, n = 0;
+
+	for (size_t j = 0; j < count; j++)
+		if (x[j] == 0) {
+			sum += values[j][round];
+			n++;
+		}
+	return sum / n;
+}
+
+/* Of one round: least squares, of what each is off as a part of itself, as that
+ * is how noise comes. */
 static double slope_of(const double *const *values, const double *x,
 		       size_t count, size_t round)
 {
-	double mean_x = 0, mean_y = 0, xx = 0, xy = 0, slope;
+	double all = 0, mean_x = 0, mean_y = 0, xx = 0, xy = 0;
 
 	for (size_t j = 0; j < count; j++) {
-		mean_x += x[j] / (double)count;
-		mean_y += values[j][round] / (double)count;
+		double y = values[j][round], weight = 1 / (y * y);
+
+		all += weight;
+		mean_x += x[j] * weight;
+		mean_y += y * weight;
 	}
+	mean_x /= all;
+	mean_y /= all;
 	for (size_t j = 0; j < count; j++) {
-		xx += (x[j] - mean_x) * (x[j] - mean_x);
-		xy += (x[j] - mean_x) * (values[j][round] - mean_y);
+		double y = values[j][round], weight = 1 / (y * y);
+
+		xx += (x[j] - mean_x) * (x[j] - mean_x) * weight;
+		xy += (x[j] - mean_x) * (y - mean_y) * weight;
 	}
-	slope = xy / xx;
-	return slope / (mean_y - slope * mean_x);
+	return xy / xx / base_of(values, x, count, round);
 }
 
 struct ratio ratio_slope(const double *const *values, const double *x,

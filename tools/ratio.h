@@ -45,6 +45,9 @@ struct ratio ratio_center(const double *x, size_t n);
 struct ratio ratio_of(const double *base, const double *other, size_t n,
 		      bool lower);
 
+/* Makes the interval wider by this part of its ends, each way. */
+void ratio_widen(struct ratio *ratio, double part);
+
 /* Faster and slower: the interval excludes 1, and the ratio is off by 1 % or
  * more. */
 enum ratio_verdict ratio_judge(const struct ratio *ratio);
@@ -52,15 +55,15 @@ enum ratio_verdict ratio_judge(const struct ratio *ratio);
 /* Settled: faster, slower, or an interval within 2 % of 1. */
 bool ratio_is_settled(const struct ratio *ratio);
 
-/* How many more rounds, of such as the n there are, would settle it, if the
- * ratio stayed: they would show a difference, or that there is none of 2 %,
- * whichever is first.  With fewer than RATIO_FEW_ROUNDS, what is missing to
- * the default.  0: it is settled. */
+/* How many more rounds, of such as the n there are, would settle it in four of
+ * five cases, if the ratio stayed: they would show a difference, or that there
+ * is none of 2 %, whichever is first.  With fewer than RATIO_FEW_ROUNDS, what
+ * is missing to the default.  0: it is settled. */
 size_t ratio_more_rounds(const struct ratio *ratio, size_t n);
 
-/* What a line through (x[j], values[j][round]) rises by for each unit of x,
- * as a part of its height at 0: from the lines of the single rounds.
- * pre: not all x are equal; n > 0. */
+/* What a line through (x[j], values[j][round]) rises by for each unit of x, as
+ * a part of the value at 0: from the lines of the single rounds.
+ * pre: not all x are equal, one is 0; all values are positive; n > 0. */
 struct ratio ratio_slope(const double *const *values, const double *x,
 			 size_t count, size_t n);
 

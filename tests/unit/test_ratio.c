@@ -223,20 +223,22 @@ static void test_more_rounds(void)
 		struct ratio r;
 		double least, most;
 	} rows[] = {
-		{"the arm across 1 counts, above", {1.2, 0.98, 1.38}, 3, 8},
-		{"the arm across 1 counts, below", {0.83, 0.7, 1.02}, 3, 8},
+		{"the arm across 1 counts, above", {1.2, 0.98, 1.38}, 20, 30},
+		{"the arm across 1 counts, below", {0.83, 0.7, 1.02}, 20, 30},
 		{"2 % is not excluded: a verdict is near",
 		 {1.018, 0.999, 1.038},
-		 1,
-		 5},
-		{"the arm across 2 % counts", {1.005, 0.99, 1.03}, 25, 45},
-		{"above 1, by less than 1 %", {1.009, 1.001, 1.03}, 1, 100},
-		{"an end that is 1", {1.1, 1, 1.2}, 1, 1},
+		 15,
+		 25},
+		{"the arm across 2 % counts", {1.005, 0.99, 1.03}, 70, 85},
+		{"above 1, by less than 1 %", {1.009, 1.001, 1.03}, 90, 120},
+		/* As many again: half of all would be settled by one more. */
+		{"an end that is 1", {1.1, 1, 1.2}, 15, 20},
 	};
 
-	/* Half of twice the width: four times the rounds. */
-	check_between(50, 70, (double)ratio_more_rounds(&wide, 20),
-		      "twice too wide wants four times the rounds");
+	/* Half of the width for every second time, two thirds of that for four
+	 * of five: eight times the rounds, and less for the stretch. */
+	check_between(110, 140, (double)ratio_more_rounds(&wide, 20),
+		      "twice too wide wants eight times the rounds");
 	check_u64(0, ratio_more_rounds(&narrow, 20),
 		  "less than 2 %% either way is settled");
 	check_u64(0, ratio_more_rounds(&found, 20), "a verdict is settled");
@@ -249,6 +251,60 @@ static void test_more_rounds(void)
 	check_u64(19, ratio_more_rounds(&one, 1),
 		  "one round wants the default");
 	check_u64(18, ratio_more_rounds(&two, 2), "and so do two");
+}
+
+static struct ratio measured(double noise, size_t rounds, double factor)
+{
+	double base[200], other[200];
+
+	for (size_t i = 0; i < rounds; i++) {
+		base[i] = exp(noise * normal());
+		other[i] = factor * exp(noise * normal());
+	}
+	return ratio_of(base, other, rounds, false);
+}
+
+/* The interval of the default rounds, as it mostly is, about the truth. */
+static struct ratio typical(double noise, double factor)
+{
+	double below = 0, above = 0;
+
+	for (int i = 0; i < TRIALS; i++) {
+		struct ratio r = measured(noise, DEFAULT_ROUNDS, factor);
+
+		below += log(r.value / r.low) / TRIALS;
+		above += log(r.high / r.value) / TRIALS;
+	}
+	return (struct ratio){factor, factor * exp(-below),
+			      factor * exp(above)};
+}
+
+/* That many rounds do settle it, in four of five trials. */
+static void test_promise(void)
+{
+	static const struct {
+		const char *name;
+		double noise, factor;
+	} rows[] = {
+		{"10 % worse", 0.17, 0.9},
+		{"the same", 0.033, 1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ratio r = typical(rows[i].noise, rows[i].factor);
+		size_t more = ratio_more_rounds(&r, DEFAULT_ROUNDS);
+		unsigned settled = 0;
+
+		check_between(10, 150, (double)more, "%s: more are needed",
+			      rows[i].name);
+		for (int t = 0; t < TRIALS; t++) {
+			r = measured(rows[i].noise, DEFAULT_ROUNDS + more,
+				     rows[i].factor);
+			settled += ratio_is_settled(&r);
+		}
+		check_between(70, 92, settled, "%s: %zu more settle it",
+			      rows[i].name, more);
+	}
 }
 
 enum { SLOPE_ROUNDS = 12, SLOPE_CONFIGS = 3 };
@@ -283,6 +339,31 @@ static void test_slope(void)
 	check_between(90, TRIALS, none, "and that there is none");
 }
 
+/* A delay that takes most of the time: what is small is as well known. */
+static void test_steep_slope(void)
+{
+	unsigned held = 0, wild = 0;
+
+	for (int i = 0; i < TRIALS; i++) {
+		struct ratio r = slope(20, 0.05);
+
+		held += r.low <= 20 && 20 <= r.high;
+		wild += r.low < 15 || r.high > 25;
+	}
+	check_between(90, TRIALS, held, "the interval holds a steep slope");
+	check_u64(0, wild, "and is as narrow as the noise");
+}
+
+static void test_widen(void)
+{
+	struct ratio r = {1.2, 1.2, 1.2};
+
+	ratio_widen(&r, 0.1);
+	check_between(1.2 / 1.106, 1.2 / 1.105, r.low, "an end goes down");
+	check_between(1.2 * 1.105, 1.2 * 1.106, r.high, "and the other up");
+	check_between(1.2, 1.2, r.value, "and the ratio stays");
+}
+
 static void test_scatter(void)
 {
 	static const double x[] = {4, 1, 3, 2, 100};
@@ -314,7 +395,10 @@ int main(void)
 	test_pseudo_median();
 	test_judge();
 	test_more_rounds();
+	test_promise();
 	test_slope();
+	test_steep_slope();
+	test_widen();
 	test_scatter();
 	test_random();
 	test_equals();
