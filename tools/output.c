@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "die.h"
 #include "output.h"
@@ -21,14 +24,43 @@ const char *output_directory(int argc, char **argv)
 
 FILE *output_open(const char *path)
 {
+	FILE *out = output_hold(path);
+
+	output_begin(out, path);
+	return out;
+}
+
+FILE *output_hold(const char *path)
+{
 	FILE *out;
+	int fd;
 
 	if (!path)
 		return stdout;
-	out = fopen(path, "we");
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	out = fd == -1 ? NULL : fdopen(fd, "w");
 	if (!out)
 		die_errno(EXIT_USAGE, "-o %s", path);
 	return out;
+}
+
+void output_begin(FILE *out, const char *path)
+{
+	struct stat st;
+
+	/* Devices and pipes have nothing to lose. */
+	if (path && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
+	    ftruncate(fileno(out), 0) != 0)
+		die_errno(EXIT_FAILED, "-o %s: cannot write", path);
+}
+
+char *output_clean(const char *text)
+{
+	size_t length = strlen(text);
+	char *clean = xcalloc(length + 1, 1);
+
+	utf8_clean(clean, text, length, 0);
+	return clean;
 }
 
 void output_close(FILE *out, const char *path)

@@ -15,8 +15,15 @@ const char *output_directory(int argc, char **argv);
 
 /* `path`, or standard output when it is NULL.  Failure is fatal in both. */
 FILE *output_open(const char *path);
+/* The same in two steps, for what takes long between them: what a file holds
+ * stays until there is something to write. */
+FILE *output_hold(const char *path);
+void output_begin(FILE *out, const char *path);
 /* Everything is written when this returns. */
 void output_close(FILE *out, const char *path);
+
+/* Without what a terminal would obey, in memory of its own. */
+char *output_clean(const char *text);
 
 /* Writes lines of text, those of more than `width` characters cut between
  * words, what follows further in.  A longer word stays whole. */

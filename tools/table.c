@@ -260,3 +260,15 @@ size_t table_print(struct table *t, const char *indent, size_t width, FILE *out)
 	table_free(t);
 	return dropped;
 }
+
+/* A bar would end the cell. */
+void table_put_cell(const char *text, FILE *out)
+{
+	fputs("| ", out);
+	for (; *text != '\0'; text++) {
+		if (*text == '|')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+	fputc(' ', out);
+}

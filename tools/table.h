@@ -33,4 +33,7 @@ void table_cell(struct table *t, const char *text);
 size_t table_print(struct table *t, const char *indent, size_t width,
 		   FILE *out);
 
+/* One cell of a row of Markdown; the row ends with "|\n". */
+void table_put_cell(const char *text, FILE *out);
+
 #endif
