@@ -7,7 +7,8 @@ load helpers
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	# Prints what the lock is worth, and notes each run.
+	# Prints what the lock is worth, and notes each run.  With so many
+	# digits the intervals are as exact as the numbers.
 	cat >rate <<-'EOS'
 		#!/bin/sh
 		echo "${MMGATE_LOCK-bare}" >>runs
@@ -17,7 +18,7 @@ setup() {
 		*) rate=100 ;;
 		esac
 		echo "rate: 1"
-		echo "rate: $rate per second"
+		echo "rate: $rate.000000000000 per second"
 	EOS
 	chmod +x rate
 }
@@ -293,7 +294,7 @@ rates() {
 		-- ./noisy
 	contains "$output" 'no difference'
 	contains "$output" 'lock=mutex: too noisy to tell, '
-	contains "$output" 'more rounds would settle it (-n '
+	contains "$output" 'more rounds would settle it in four of five cases (-n '
 	rm count.*
 	run -0 rates -n 4 --warmup 0 --format json --config lock=none \
 		--config lock=mutex -- ./noisy
@@ -333,11 +334,94 @@ rates() {
 	run -0 "${latency[@]}" "${configs[@]}" -- ./delayed
 	contains "$output" 'each us added to every munmap call costs 25 %'
 	contains "$output" 'of what is measured'
-	lacks "$output" 'of each second'
+	lacks "$output" 'of each second so'
 	run -0 "${latency[@]}" --format json "${configs[@]}" -- ./delayed
 	equal "$(json '(round(d["slope"]["per_us"], 9),
 		d["slope"]["per_second"], d["slope"]["per_second_ci95"])')" \
 		'(0.25, None, None)'
+}
+
+@test "each second of delay is told by the calls and the time of a run" {
+	# So many calls are made, whatever a run takes.
+	count_symbols_only
+	LOGS=$PWD/logs gate none "$SUBJECTS/mapper" -n 100 >/dev/null
+	calls=$(LOGS=$PWD/logs report 'c["munmap"]["count"]')
+	run -0 mmgate compare -n 3 --format json --config lock=none \
+		--config 'lock=none delay=munmap:100us' -- "$SUBJECTS/mapper" -n 100
+	equal "$(json 'round(d["slope"]["per_us"] * c[0]["median"] * 1e6 /
+		d["slope"]["per_second"])')" "$calls"
+	equal "$(json '(d["slope"]["thread_share"] > 0,
+		d["slope"]["queues"] in (True, False))')" '(True, True)'
+	# A server makes some before the load and behind it.
+	fake_server
+	sed -i '2i"$SUBJECTS/mapper" -n 100 >/dev/null' server
+	run -0 rates -n 2 --format json --load ./load --ready 'at your' \
+		--config lock=none --config 'lock=none delay=munmap:1us' -- \
+		./server
+	equal "$(json '(d["slope"]["op"], d["slope"]["per_second"])')" \
+		"('munmap', None)"
+}
+
+@test "what if needs a configuration without the delay" {
+	run -0 rates -n 2 --config 'lock=none delay=munmap:1us' \
+		--config 'lock=none delay=munmap:2us' -- ./rate
+	contains "$output" 'a configuration without the delay is missing'
+	lacks "$output" 'costs'
+}
+
+@test "a number of few digits gives no verdict that they cannot bear" {
+	cat >rounded <<-'EOS'
+		#!/bin/sh
+		[ "$MMGATE_LOCK" = none ] && echo 'rate: 0.5' || echo "rate: $1"
+	EOS
+	chmod +x rounded
+	configs=(-n 5 --format json --config lock=none --config lock=mutex)
+	run -0 rates "${configs[@]}" -- ./rounded 0.6
+	equal "$(json '(c[1]["verdict"], c[1]["too_few_digits"])')" \
+		"('no difference', True)"
+	equal "$(json 'c[1]["ratio_ci95"][0] <= 1')" True
+	run -0 rates "${configs[@]}" -- ./rounded 0.7
+	equal "$(json '(c[1]["verdict"], c[1]["too_few_digits"])')" \
+		"('faster', False)"
+}
+
+@test "a run that fails keeps the whole rounds before it" {
+	cat >later <<-'EOS'
+		#!/bin/sh
+		echo >>count
+		[ "$(wc -l <count)" -le 4 ] || exit 3
+		echo 'rate: 5'
+	EOS
+	chmod +x later
+	for format in json text; do
+		rm -f count
+		run -1 --separate-stderr rates -n 9 --warmup 0 \
+			--format $format --config bare --config bare -- ./later
+		contains "$stderr" 'bare: exit status 3'
+		[ $format = text ] || equal "$(json '(d["rounds"],
+			d["rounds_wanted"], d["interrupted"], d["failure"])')" \
+			"(2, 9, False, 'bare: exit status 3')"
+	done
+	contains "$output" 'failed after 2 of 9 rounds: bare: exit status 3'
+}
+
+@test "-o leaves what a file holds until there is something to write" {
+	seq 1000 >file
+	ln -s file link
+	run -1 rates -n 1 -o link --config bare --config bare -- false
+	equal "$(cat link)" "$(seq 1000)"
+	run -0 rates -n 1 -o link --config bare --config bare -- ./rate
+	contains "$(head -1 file)" '1 round of 2 configurations'
+	lacks "$(cat file)" 1000
+	[ -L link ]
+	run -0 rates -n 1 -o /dev/stdout --config bare --config bare -- ./rate
+	contains "${lines[0]}" '1 round of 2 configurations'
+	mkfifo fifo
+	cat fifo >out 3>&- &
+	reader=$!
+	run -0 rates -n 1 -o fifo --config bare --config bare -- ./rate
+	wait "$reader"
+	contains "$(cat out)" '1 round of 2 configurations'
 }
 
 @test "a signal ends the run and keeps the whole rounds" {
@@ -366,6 +450,8 @@ rates() {
 		equal "$status" "${signal#*:}"
 		output=$(cat out)
 		equal "$(json '(d["rounds"], len(c[1]["values"]))')" '(2, 2)'
+		equal "$(json '(d["interrupted"], d["rounds_wanted"],
+			d["failure"])')" '(True, 10, None)'
 	done
 	# Without a whole round there is nothing to report.
 	rm waits

@@ -137,6 +137,7 @@ static void print(const struct compare *c, const struct rounds *rounds)
 {
 	struct comparison *comparison = comparison_new(rounds, c->rounds);
 
+	output_begin(c->out, c->output);
 	c->format->print(comparison, c->out);
 	output_close(c->out, c->output);
 	comparison_free(comparison);
@@ -146,15 +147,15 @@ static void print(const struct compare *c, const struct rounds *rounds)
 static int conclude(const struct compare *c, const struct rounds *rounds,
 		    enum rounds_end end)
 {
+	if (rounds->done > 0)
+		print(c, rounds);
+	else if (end == ROUNDS_ASKED)
+		warn("compare: interrupted before the first round was whole: "
+		     "nothing to report");
 	if (end == ROUNDS_FAILED) {
 		rounds_tell_failure(rounds);
 		return EXIT_FAILED;
 	}
-	if (rounds->done > 0)
-		print(c, rounds);
-	else
-		warn("compare: interrupted before the first round was whole: "
-		     "nothing to report");
 	return end == ROUNDS_ASKED ? 128 + rounds->asked : EXIT_DONE;
 }
 
@@ -180,7 +181,7 @@ static int run(int argc, char **argv)
 	rounds.config_count = c.config_count;
 	rounds.variables = variables_of(&c);
 	rounds.profiles = xcalloc(c.config_count, sizeof(*rounds.profiles));
-	c.out = output_open(c.output);
+	c.out = output_hold(c.output);
 	target_begin(&c.target, command);
 	end = measure(&c, &rounds);
 	target_end(&c.target);
@@ -219,13 +220,16 @@ const struct command cmd_compare = {
 		"CMD gets an empty stdin, its output is kept in memory, and "
 		"nothing is logged.\n"
 		"A run that fails is an error and not a time: its output is "
-		"shown, exit 1.\n"
-		"Ctrl-C ends the run and reports the whole rounds that there "
-		"are, exit 130.\n"
+		"shown, exit 1, behind\n"
+		"the report of the whole rounds before it.  Ctrl-C ends the "
+		"run and reports the\n"
+		"whole rounds that there are, exit 130.\n"
 		"When configurations differ in a delay of one call only "
 		"(delay=none,\n"
-		"delay=munmap:5us, ...), it is said how much of the time "
-		"depends on that call.\n"
+		"delay=munmap:5us, ...), it is said how much longer the "
+		"program takes for it: much\n"
+		"means that it depends on that call; little, that threads "
+		"overlap, or queue for it.\n"
 		"\n"
 		"Example:\n"
 		"  mmgate compare --config lock=none --config lock=mutex "

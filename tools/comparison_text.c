@@ -5,6 +5,7 @@
 
 #include "comparison.h"
 #include "die.h"
+#include "output.h"
 #include "table.h"
 #include "units.h"
 #include "utf8.h"
@@ -132,7 +133,8 @@ static void tell_more(size_t more, size_t done, char *out, size_t size)
 			 RATIO_MOST_ROUNDS);
 	else
 		snprintf(out, size,
-			 "about %zu more round%s would settle it (-n %zu)",
+			 "about %zu more round%s would settle it in four of "
+			 "five cases (-n %zu)",
 			 more, more == 1 ? "" : "s", rounds);
 }
 
@@ -145,6 +147,14 @@ static void note_unsettled(const struct comparison *c, size_t i,
 	tell_range(&row->ratio, range, sizeof(range));
 	tell_more(row->more_rounds, c->rounds, more, sizeof(more));
 	add_note(notes, xasprintf("%s: %s: %s", row->config, range, more));
+}
+
+static void note_coarse(const struct comparison_row *row, struct notes *notes)
+{
+	add_note(notes, xasprintf("%s: the metric has too few digits to tell: "
+				  "less than %s does not show in them; let the "
+				  "program print more",
+				  row->config, units_percent(row->rounding)));
 }
 
 /* Who was in the way, if anybody was. */
@@ -173,10 +183,25 @@ static const char *whole(const struct metric *metric)
 	return "the program's time";
 }
 
+static void note_queue(const struct comparison_slope *s, struct notes *notes)
+{
+	add_note(notes,
+		 xasprintf("but %s calls take %s of the threads' time: threads "
+			   "probably queue there, and who waits spends the "
+			   "delay instead of the wait, so that the slope tells "
+			   "nothing of what these calls cost (mmgate report "
+			   "does)",
+			   s->op, units_percent(s->thread_share)));
+}
+
 static void note_slope(const struct comparison *c, struct notes *notes)
 {
 	const struct comparison_slope *s = &c->slope;
 
+	if (s->unbased)
+		add_note(notes, xstrdup("what if: a configuration without the "
+					"delay is missing (delay=none), of "
+					"which a slope would be a part"));
 	if (s->op == NULL)
 		return;
 	add_note(notes,
@@ -184,12 +209,28 @@ static void note_slope(const struct comparison *c, struct notes *notes)
 			   "%.3g %% [%.3g, %.3g] of %s",
 			   s->op, 100 * s->per_us.value, 100 * s->per_us.low,
 			   100 * s->per_us.high, whole(c->metric)));
-	if (s->per_second.value > 0)
+	if (s->has_per_second)
 		add_note(notes,
 			 xasprintf("of each second so added to %s calls the "
-				   "program takes %.3g s longer [%.3g, %.3g]",
+				   "program takes %.3g s longer [%.3g, %.3g]%s",
 				   s->op, s->per_second.value,
-				   s->per_second.low, s->per_second.high));
+				   s->per_second.low, s->per_second.high,
+				   s->per_second.value < 1
+					   ? ": little where threads overlap, "
+					     "or queue"
+					   : ""));
+	if (s->queues)
+		note_queue(s, notes);
+}
+
+static void note_end(const struct comparison *c, struct notes *notes)
+{
+	if (c->failure != NULL)
+		add_note(notes, xasprintf("failed after %zu of %zu rounds: %s",
+					  c->rounds, c->wanted, c->failure));
+	else if (c->rounds < c->wanted)
+		add_note(notes, xasprintf("interrupted after %zu of %zu rounds",
+					  c->rounds, c->wanted));
 }
 
 static struct notes notes_of(const struct comparison *c)
@@ -197,10 +238,7 @@ static struct notes notes_of(const struct comparison *c)
 	struct notes notes = {0};
 	bool unsettled = false;
 
-	if (c->rounds < c->wanted)
-		add_note(&notes, xasprintf("interrupted after %zu of %zu "
-					   "rounds",
-					   c->rounds, c->wanted));
+	note_end(c, &notes);
 	if (c->rounds > 1)
 		add_note(&notes, xasprintf("noise: one run is %s from the "
 					   "next of its configuration",
@@ -209,6 +247,8 @@ static struct notes notes_of(const struct comparison *c)
 		if (c->rows[i].more_rounds != 0) {
 			note_unsettled(c, i, &notes);
 			unsettled = true;
+		} else if (c->rows[i].coarse) {
+			note_coarse(&c->rows[i], &notes);
 		}
 	if (unsettled)
 		note_machine(c, &notes);
@@ -223,10 +263,10 @@ static void put_notes(const struct comparison *c, const char *before, FILE *out)
 	struct notes notes = notes_of(c);
 
 	for (size_t i = 0; i < notes.count; i++) {
-		char clean[LINE * 2];
+		char *clean = output_clean(notes.lines[i]);
 
-		utf8_clean(clean, notes.lines[i], sizeof(clean) - 1, 0);
 		fprintf(out, "%s%s\n", before, clean);
+		free(clean);
 	}
 	free_notes(&notes);
 }
@@ -254,18 +294,6 @@ void comparison_print_text(const struct comparison *c, FILE *out)
 	put_notes(c, "", out);
 }
 
-/* A bar would end the cell. */
-static void put_cell(const char *text, FILE *out)
-{
-	fputs("| ", out);
-	for (; *text != '\0'; text++) {
-		if (*text == '|')
-			fputc('\\', out);
-		fputc(*text, out);
-	}
-	fputc(' ', out);
-}
-
 void comparison_print_markdown(const struct comparison *c, FILE *out)
 {
 	char head[LINE];
@@ -273,7 +301,7 @@ void comparison_print_markdown(const struct comparison *c, FILE *out)
 	put_head(c, head);
 	fprintf(out, "%s\n\n", head);
 	for (size_t k = 0; k < COLUMNS; k++)
-		put_cell(titles[k], out);
+		table_put_cell(titles[k], out);
 	fputs("|\n", out);
 	for (size_t k = 0; k < COLUMNS; k++)
 		fputs(is_number(k) ? "|---:" : "|---", out);
@@ -283,7 +311,7 @@ void comparison_print_markdown(const struct comparison *c, FILE *out)
 
 		fill_cells(c, i, cells);
 		for (size_t k = 0; k < COLUMNS; k++)
-			put_cell(cells[k], out);
+			table_put_cell(cells[k], out);
 		fputs("|\n", out);
 	}
 	fputc('\n', out);

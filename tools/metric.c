@@ -72,21 +72,38 @@ static void keep_last(void *context, size_t from, size_t to)
 	*(struct group *)context = (struct group){from, to, true};
 }
 
-static bool parse(const char *s, size_t len, double *value)
+static double unit_of(const char *number)
 {
-	char number[64], *end;
+	static const char digits[] = "0123456789";
+	const char *at = number + strspn(number, " \t\n+");
+	double exponent = 0;
 
-	if (len == 0 || len >= sizeof(number))
-		return false;
-	memcpy(number, s, len);
-	number[len] = '\0';
-	*value = strtod(number, &end);
-	end += strspn(end, " \t\n");
-	return end != number && *end == '\0' && isfinite(*value);
+	at += strspn(at, digits);
+	if (*at == '.') {
+		exponent = -(double)strspn(at + 1, digits);
+		at += 1 + strspn(at + 1, digits);
+	}
+	if (*at == 'e' || *at == 'E')
+		exponent += (double)strtol(at + 1, NULL, 10);
+	return pow(10, exponent);
 }
 
-bool metric_find(const struct metric *metric, const char *output, double *value,
-		 char why[METRIC_LINE])
+static bool parse(const char *s, size_t len, struct metric_number *number)
+{
+	char text[64], *end;
+
+	if (len == 0 || len >= sizeof(text))
+		return false;
+	memcpy(text, s, len);
+	text[len] = '\0';
+	number->value = strtod(text, &end);
+	number->unit = unit_of(text);
+	end += strspn(end, " \t\n");
+	return end != text && *end == '\0' && isfinite(number->value);
+}
+
+bool metric_find(const struct metric *metric, const char *output,
+		 struct metric_number *number, char why[METRIC_LINE])
 {
 	struct group last = {0};
 	size_t len;
@@ -96,16 +113,16 @@ bool metric_find(const struct metric *metric, const char *output, double *value,
 	if (!last.found)
 		snprintf(why, METRIC_LINE, "nothing in it matches %s",
 			 metric->text);
-	else if (!parse(output + last.from, len, value))
+	else if (!parse(output + last.from, len, number))
 		snprintf(why, METRIC_LINE,
 			 "what %s finds in it is no number: "
 			 "'%.*s'",
 			 metric->text, (int)(len < SHOWN ? len : SHOWN),
 			 output + last.from);
-	else if (*value <= 0)
+	else if (number->value <= 0)
 		snprintf(why, METRIC_LINE,
 			 "%s finds %g in it, and ratios need numbers above 0",
-			 metric->text, *value);
+			 metric->text, number->value);
 	else
 		return true;
 	return false;

@@ -31,9 +31,14 @@ bool metric_set(struct metric *metric, const char *text, bool lower,
 /* pre: metric_set() was true. */
 void metric_free(struct metric *metric);
 
+struct metric_number {
+	double value;
+	double unit; /* of its last digit: 0.01 of "1.25", 100 of "1.5e3" */
+};
+
 /* The number in an output.  False: `why` has one line. */
-bool metric_find(const struct metric *metric, const char *output, double *value,
-		 char why[METRIC_LINE]);
+bool metric_find(const struct metric *metric, const char *output,
+		 struct metric_number *number, char why[METRIC_LINE]);
 
 /* Takes from an output what differs by nature: the first group of each match.
  * pre: the metric is a regular expression. */

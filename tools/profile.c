@@ -119,6 +119,7 @@ static void add_process(struct profile *p, const struct log_process *process,
 
 		p->op[i].count += op->count;
 		p->op[i].kernel_ns += op->kernel.sum_ns;
+		p->op[i].wait_ns += op->wait.sum_ns;
 		p->calls += op->count;
 		p->gated += op->gated;
 		hist_add(&hists->wait, &op->wait);

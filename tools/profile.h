@@ -18,13 +18,13 @@
 
 struct profile_op {
 	uint64_t count;
-	double kernel_ns;
+	double kernel_ns, wait_ns;
 };
 
 /* All processes together. */
 struct profile {
 	bool known;
-	double wall_s; /* the run's, by who made it */
+	double wall_s, value; /* the run's, by who made it: its metric, too */
 	uint64_t processes, calls, gated, opened;
 	uint64_t threads; /* of the process that has most of them */
 	double kernel_ns, thread_ns;

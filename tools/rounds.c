@@ -62,32 +62,38 @@ static char *check_output(struct rounds *rounds, const struct measure_run *run)
 
 /* In stdout or, if there is nothing, in stderr.  NULL, or what is wrong. */
 static char *find_value(const struct metric *metric,
-			const struct measure_run *run, double *value)
+			struct rounds_sample *sample)
 {
 	char why[METRIC_LINE], other[METRIC_LINE];
-	char *out = measure_output(run, 0), *err = measure_output(run, 1);
-	bool found = metric_find(metric, out, value, why) ||
-		     metric_find(metric, err, value, other);
+	char *out = measure_output(&sample->run, 0);
+	char *err = measure_output(&sample->run, 1);
+	struct metric_number number;
+	bool found = metric_find(metric, out, &number, why) ||
+		     metric_find(metric, err, &number, other);
 
 	free(out);
 	free(err);
+	if (found) {
+		sample->value = number.value;
+		sample->unit = number.unit;
+	}
 	return found ? NULL : xasprintf("no metric in its output: %s", why);
 }
 
 static char *take_value(const struct metric *metric,
-			const struct measure_run *run, double *value)
+			struct rounds_sample *sample)
 {
 	switch (metric->kind) {
 	case METRIC_WALL:
-		*value = run->wall_s;
+		sample->value = sample->run.wall_s;
 		break;
 	case METRIC_CPU:
-		*value = run->cpu_s;
+		sample->value = sample->run.cpu_s;
 		break;
 	case METRIC_REGEX:
-		return find_value(metric, run, value);
+		return find_value(metric, sample);
 	}
-	return *value > 0 ? NULL : xstrdup("it took no time at all");
+	return sample->value > 0 ? NULL : xstrdup("it took no time at all");
 }
 
 static enum rounds_end judge(struct rounds *rounds, size_t config,
@@ -104,7 +110,7 @@ static enum rounds_end judge(struct rounds *rounds, size_t config,
 	if (line == NULL && rounds->check_output)
 		line = check_output(rounds, run);
 	if (line == NULL)
-		line = take_value(rounds->metric, run, &sample->value);
+		line = take_value(rounds->metric, sample);
 	if (line == NULL)
 		return ROUNDS_DONE;
 	fail(rounds, config, run, line);
@@ -177,6 +183,8 @@ static enum rounds_end run_one(struct rounds *rounds, size_t config,
 				   &sample->run))
 			;
 	end = judge(rounds, config, sample);
+	if (logged)
+		rounds->profiles[config].value = sample->value;
 	if (end == ROUNDS_DONE && unseen != NULL) {
 		fail(rounds, config, &sample->run, unseen);
 		return ROUNDS_FAILED;

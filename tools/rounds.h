@@ -23,6 +23,7 @@
 
 struct rounds_sample {
 	double value; /* of the metric; seconds, if it is a time */
+	double unit;  /* of its last digit, see metric.h; 0: a time */
 	struct measure_run run;
 };
 

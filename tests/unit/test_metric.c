@@ -26,22 +26,27 @@ static void test_kinds(void)
 static const struct {
 	const char *regex, *output;
 	double value; /* 0: none */
+	double unit;  /* of its last digit */
 } finds[] = {
-	{"x: ([0-9.]+)", "x: 1.5\n", 1.5},
-	{"x: ([0-9.]+)", "x: 1\nx: 2\ny: 3\n", 2},
-	{"x: ([0-9.]+) y: ([0-9.]+)", "x: 1 y: 2\n", 1},
-	{"^x: (.*)$", "wax: 1\nx: 2\nwax: 3\n", 2},
-	{"^x: (.*)", "x: 1 x: 2\n", 0},
-	{"^(x)?[0-9]", "1\n", 0},
-	{"^([0-9]*)", "7\n\nabc", 0},
-	{"x: (.*)", "x: 2e3\n", 2000},
-	{"x: (.*)", "x: -1\n", 0},
-	{"x: (.*)", "x: 0\n", 0},
-	{"x: (.*)", "x: nan\n", 0},
-	{"x: (.*)", "x: inf\n", 0},
-	{"x: (.*)", "x: \n", 0},
-	{"x: (.*)", "x: 12 k\n", 0},
-	{"x: (.*)", "", 0},
+	{"x: ([0-9.]+)", "x: 1.5\n", 1.5, 0.1},
+	{"x: ([0-9.]+)", "x: 1\nx: 2\ny: 3\n", 2, 0},
+	{"x: ([0-9.]+) y: ([0-9.]+)", "x: 1 y: 2\n", 1, 0},
+	{"^x: (.*)$", "wax: 1\nx: 2\nwax: 3\n", 2, 0},
+	{"^x: (.*)", "x: 1 x: 2\n", 0, 0},
+	{"^(x)?[0-9]", "1\n", 0, 0},
+	{"^([0-9]*)", "7\n\nabc", 0, 0},
+	{"x: (.*)", "x: 2e3\n", 2000, 1000},
+	{"x: (.*)", "x: 120\n", 120, 1},
+	{"x: (.*)", "x:  +0.120 \n", 0.12, 0.001},
+	{"x: (.*)", "x: 1.25E-3\n", 0.00125, 1e-5},
+	{"x: (.*)", "x: .5\n", 0.5, 0.1},
+	{"x: (.*)", "x: -1\n", 0, 0},
+	{"x: (.*)", "x: 0\n", 0, 0},
+	{"x: (.*)", "x: nan\n", 0, 0},
+	{"x: (.*)", "x: inf\n", 0, 0},
+	{"x: (.*)", "x: \n", 0, 0},
+	{"x: (.*)", "x: 12 k\n", 0, 0},
+	{"x: (.*)", "", 0, 0},
 };
 
 static void test_find(void)
@@ -49,16 +54,20 @@ static void test_find(void)
 	for (size_t i = 0; i < sizeof(finds) / sizeof(finds[0]); i++) {
 		char why[METRIC_LINE] = "";
 		struct metric m;
-		double value = 0;
+		struct metric_number n = {0};
 
 		metric_set(&m, finds[i].regex, false, why);
-		if (!metric_find(&m, finds[i].output, &value, why))
-			value = 0;
+		if (!metric_find(&m, finds[i].output, &n, why))
+			n.value = 0;
 		metric_free(&m);
-		check_between(finds[i].value, finds[i].value, value,
+		check_between(finds[i].value, finds[i].value, n.value,
 			      "row %zu: %s", i, finds[i].regex);
-		check_true((value == 0) == (why[0] != '\0'),
+		check_true((n.value == 0) == (why[0] != '\0'),
 			   "row %zu: a reason, or none", i);
+		if (finds[i].unit > 0)
+			check_between(finds[i].unit * (1 - 1e-9),
+				      finds[i].unit * (1 + 1e-9), n.unit,
+				      "row %zu: its last digit", i);
 	}
 }
 

@@ -14,9 +14,9 @@ static const struct profile busy = {
 	.kernel_ns = 1e9,
 	.thread_ns = 4e9,
 	.spread = 0.7,
-	.op = {[OP_MMAP] = {10000, 3e8},
-	       [OP_MUNMAP] = {10000, 6e8},
-	       [OP_MADVISE] = {10000, 1e7}},
+	.op = {[OP_MMAP] = {10000, 3e8, 0},
+	       [OP_MUNMAP] = {10000, 6e8, 0},
+	       [OP_MADVISE] = {10000, 1e7, 0}},
 };
 
 static bool has(const struct search_list *list, const char *text)
@@ -86,7 +86,7 @@ static void test_calls(void)
 	struct profile p = busy;
 	struct search_list list;
 
-	p.op[OP_MREMAP] = (struct profile_op){10000, 5e8};
+	p.op[OP_MREMAP] = (struct profile_op){10000, 5e8, 0};
 	p.kernel_ns = 1.41e9;
 	list = search_candidates(&p, 2, true);
 	check_true(has(&list, "lock=mutex calls=mmap,munmap,mremap"),
