@@ -25,7 +25,8 @@ program() {
 			[ -n "${MMGATE_LOG-}" ] && threads
 		EOS
 		cat
-		echo 'echo "rate: $rate"'
+		# So many digits that the intervals are exact.
+		echo 'echo "rate: $rate.000000000000"'
 	} >rate
 	chmod +x rate
 	printf '#!/bin/sh\nexec "%s/mapper" -t 4 -n 400 >&2\n' \
@@ -129,9 +130,14 @@ runs_of() {
 		[ "\$lock \$(nproc)" = 'bare $(nproc)' ] ||
 			[ -n "\${MMGATE_LOG-}" ] || exit 4
 	EOS
+	rm runs
 	run -0 tune --budget 20s --format json -- ./rate
 	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
 	contains "$(json 'd["reason"]')" 'fails under each of the '
+	# None that did its part runs again for one that fails beside it: two
+	# at first, then one round.
+	equal "$(wc -l <runs)" "$(json '2 + 1 + len(d["tried"])')"
+	equal "$(json 'd["runs"]')" "$(wc -l <runs)"
 	lacks "$(json 'd["others"]')" 'not what holds it up'
 }
 
@@ -142,7 +148,7 @@ runs_of() {
 	contains "$output" '  export MMGATE_LOCK=mutex'
 	contains "$output" '  mmgate run --lock mutex -- ./rate'
 	contains "$output" 'it costs waits at the gate: p99 '
-	equal "$(eval "$(grep '^  env ' <<<"$output")")" 'rate: 200'
+	contains "$(eval "$(grep '^  env ' <<<"$output")")" 'rate: 200.'
 	run -0 tune --budget 20s --format markdown -o out.md -- ./rate
 	equal "$output" ''
 	contains "$(cat out.md)" '## recommendation: lock=mutex'
@@ -218,7 +224,7 @@ runs_of() {
 	contains "$(json 'd["reason"]')" 'the cost is probably that of'
 	contains "$(json 'd["reason"]')" 'shoot-downs'
 	run -0 bash -c "$(json 'r["command"]')"
-	equal "$output" 'rate: 198'
+	contains "$output" 'rate: 198.'
 }
 
 @test "by CPU time, fewer CPUs are no candidate" {
@@ -325,6 +331,87 @@ runs_of() {
 	fi
 }
 
+@test "nothing is begun that the budget has no time for" {
+	# Neither a second run, nor rounds where there is nothing to look for.
+	program <<-'EOS'
+		sleep 1.5
+	EOS
+	run -1 tune --budget 2s --format json -- ./rate
+	equal "$(json '(d["verdict"], r, d["needed_s"] > 2)')" \
+		"('no verdict', None, True)"
+	equal "$(wc -l <runs)" 1
+	rm runs
+	alone
+	run -0 tune --budget 4s --format json -- ./rate
+	equal "$(json '(d["verdict"], d["fresh"])')" "('leave it alone', [])"
+	holds "$(wc -l <runs)" -le 2 runs
+}
+
+@test "what hangs does not eat the budget" {
+	# Under each lock, for as long as it may.
+	program <<-'EOS'
+		[ -n "${MMGATE_LOG-}" ] || [ "$lock" = bare ] || exec sleep 1000
+	EOS
+	run -1 --separate-stderr tune --budget 3s --format json -- ./rate
+	equal "$stderr" ''
+	equal "$(json '(d["verdict"], r)')" "('no verdict', None)"
+	# All of them take 1.3 s and more each.
+	equal "$(json 'd["spent_s"] < 2 * d["budget_s"]')" True
+}
+
+@test "what was measured before a failure is told" {
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$lock" = none ] && [ "$place" = kernel ] &&
+			[ "$(grep -c '^none kernel' runs)" -gt 4 ] && exit 3
+	EOS
+	run -1 --separate-stderr tune --budget 20s --format json -- ./rate
+	contains "$stderr" 'lock=none: exit status 3'
+	equal "$(json '(r["config"], r["confirmed"], d["failure"])')" \
+		"('lock=mutex', False, 'lock=none: exit status 3')"
+	equal "$(json 'd["fresh"][0]["rounds"]')" 3
+	equal "$(json 'd["interrupted"]')" False
+	rm runs
+	run -1 --separate-stderr tune --budget 20s -- ./rate
+	contains "$output" 'lock=none: exit status 3'
+}
+
+@test "a number of few digits bears no recommendation, which is told" {
+	# 0.549 and 0.551, say.
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=6 || rate=5
+	EOS
+	sed -i 's/\.0*"$/"/' rate
+	run -0 tune --budget 20s --format json -- ./rate
+	equal "$(json '(d["verdict"], r)')" "('leave it alone', None)"
+	contains "$(json 'd["others"][0]')" 'a metric with more digits'
+}
+
+@test "a command and variables are whole and quoted, with the environment's" {
+	run -0 env MMGATE_HOOKS=symbols MMGATE_ONLY='*' "$BUILD/mmgate" tune \
+		--metric '^rate: ([0-9.]+)' --budget 20s -- ./rate "a b" \
+		"$(printf 'x%.0s' {1..9000})" end
+	contains "$output" '  export MMGATE_HOOKS=symbols'
+	contains "$output" "  export 'MMGATE_ONLY=*'"
+	command=$(grep '^  env ' <<<"$output")
+	contains "$command" ' MMGATE_HOOKS=symbols '
+	contains "$command" " 'a b' xxx"
+	contains "$command" 'xxx end'
+	look=$(grep '^  mmgate run ' <<<"$output")
+	contains "$look" '--hooks symbols'
+	contains "$look" 'xxx end'
+}
+
+@test "a bar in a failure does not end its cell" {
+	program <<-'EOS'
+		[ "$lock" = mutex ] && rate=200
+		[ "$lock" = spin ] && exit
+	EOS
+	run -0 mmgate tune --metric '([0-9|.]+)$' --budget 20s \
+		--format markdown -- ./rate
+	contains "$(grep '^| lock=spin' <<<"$output")" 'matches ([0-9\|.]+)'
+}
+
 @test "a program that fails is an error with its output" {
 	program <<-'EOS'
 		echo 'out of luck' >&2
@@ -335,8 +422,10 @@ runs_of() {
 	contains "$stderr" 'lock=none: exit status 3'
 	contains "$stderr" 'out of luck'
 	equal "$(wc -l <runs)" 1
-	run -1 --separate-stderr tune -- ./threads
+	seq 9 >file
+	run -1 --separate-stderr tune -o file -- ./threads
 	contains "$stderr" 'no metric in its output'
+	equal "$(cat file)" "$(seq 9)"
 }
 
 @test "a setting that it fails under is dropped and told, not recommended" {
@@ -411,7 +500,7 @@ runs_of() {
 			echo 'out of luck' && exit 3
 	EOS
 	run -1 --separate-stderr tune --budget 30s -- ./rate
-	equal "$output" ''
+	contains "$output" 'no verdict'
 	contains "$stderr" 'bare: exit status 3'
 	contains "$stderr" 'out of luck'
 }
@@ -528,6 +617,8 @@ runs_of() {
 		--budget 20s --format json -- ./rate
 	contains "$stderr" 'MMGATE_LOCK=spin is what is looked for'
 	equal "$(json 'r["config"]')" 'lock=mutex'
+	equal "$(json 'r["environment"][1:]')" \
+		"['MMGATE_LOCK=mutex', 'MMGATE_MAX_WAIT=2s']"
 }
 
 @test "what is wrong is said in one line before anything starts" {

@@ -87,7 +87,7 @@ char **advice_environment(const struct tune *t)
 	add(&lines, xasprintf("LD_PRELOAD=%s", preload));
 	free(preload);
 	for (size_t i = 0; i < knob_count(); i++)
-		if (config->settings.given[i].source == OPTS_OPTION)
+		if (config_gives(config, i))
 			add(&lines, xasprintf("%s=%s", knob_at(i)->variable,
 					      config->settings.given[i].value));
 	return lines;
@@ -121,7 +121,7 @@ char *advice_look(const struct tune *t)
 		return NULL;
 	}
 	for (size_t i = 0; i < knob_count(); i++) {
-		if (config->settings.given[i].source != OPTS_OPTION)
+		if (!config_gives(config, i))
 			continue;
 		append(&line, " --", knob_at(i)->option);
 		append_quoted(&line, config->settings.given[i].value);
@@ -184,8 +184,9 @@ static char *tell_more(size_t done, size_t more)
 	if (done + more > RATIO_MOST_ROUNDS)
 		return xasprintf("more than %d rounds would be needed",
 				 RATIO_MOST_ROUNDS);
-	return xasprintf("about %zu more round%s would settle it", more,
-			 more == 1 ? "" : "s");
+	return xasprintf("about %zu more round%s would settle it in four of "
+			 "five cases",
+			 more, more == 1 ? "" : "s");
 }
 
 /* What the fresh rounds could not tell. */
@@ -211,6 +212,18 @@ static void other_rounds(const struct tune *t, char ***lines)
 			     c->others > 0.05 ? units_percent(c->others) : "",
 			     rounds));
 	free(rounds);
+}
+
+static void other_metric(const struct tune *t, char ***lines)
+{
+	const struct comparison *c = t->comparison;
+
+	if (t->chosen == 0 && c != NULL && c->count > TUNE_WINNER &&
+	    c->rows[TUNE_WINNER].coarse)
+		add(lines,
+		    xasprintf("a metric with more digits: less than %s does "
+			      "not show in those that it has",
+			      units_percent(c->rows[TUNE_WINNER].rounding)));
 }
 
 static bool is_failing(const struct tune *t)
@@ -241,6 +254,7 @@ char **advice_others(const struct tune *t)
 	char **lines = xcalloc(1, sizeof(*lines));
 
 	other_rounds(t, &lines);
+	other_metric(t, &lines);
 	if (t->chosen == 0) {
 		other_failure(t, &lines);
 		other_cpus(t, &lines);
@@ -250,7 +264,7 @@ char **advice_others(const struct tune *t)
 		other_calls(&t->profile, &lines);
 	}
 	if (lines[0] == NULL && t->chosen == 0 && t->profile.known &&
-	    !is_failing(t))
+	    t->failed == NULL && !is_failing(t))
 		add(&lines, xstrdup("nothing: this lock is not what holds it "
 				    "up"));
 	return lines;
@@ -260,7 +274,7 @@ const char *advice_verdict(const struct tune *t)
 {
 	if (t->chosen != 0)
 		return "recommendation";
-	if (t->needed_s > 0 || t->asked != 0)
+	if (t->needed_s > 0 || t->asked != 0 || t->failed != NULL)
 		return "no verdict";
 	return "leave it alone";
 }
@@ -268,7 +282,8 @@ const char *advice_verdict(const struct tune *t)
 const char *advice_best_so_far(const struct tune *t)
 {
 	return t->chosen == 0 && t->winner != 0 &&
-			       (t->asked != 0 || t->needed_s > 0)
+			       (t->asked != 0 || t->needed_s > 0 ||
+				t->failed != NULL)
 		       ? t->list.items[t->winner].text
 		       : NULL;
 }

@@ -17,7 +17,8 @@ char *advice_name(const struct tune *tune);
 /* The whole command as a shell takes it. */
 char *advice_command(const struct tune *tune);
 
-/* "NAME=VALUE" each, NULL at the end: none when it is fewer CPUs. */
+/* "NAME=VALUE" each, NULL at the end: none when it is fewer CPUs.  With what
+ * the environment gave the measured runs. */
 char **advice_environment(const struct tune *tune);
 
 /* The command that shows it at work; NULL when there is nothing to see. */

@@ -114,12 +114,25 @@ static void put_chosen(struct json *j, const struct tune *t)
 	free(name);
 }
 
+static void put_failure(struct json *j, const struct tune *t)
+{
+	char *line = t->failed != NULL ? tune_failure(t) : NULL;
+
+	if (line != NULL)
+		json_string(j, "failure", line);
+	else
+		json_null(j, "failure");
+	free(line);
+}
+
 void advice_print_json(const struct tune *t, FILE *out)
 {
 	struct json j = json_document(out, VERSION);
 
 	json_string(&j, "verdict", advice_verdict(t));
 	json_string(&j, "reason", t->reason != NULL ? t->reason : "");
+	json_bool(&j, "interrupted", t->asked != 0);
+	put_failure(&j, t);
 	if (t->chosen != 0)
 		put_chosen(&j, t);
 	else

@@ -5,12 +5,13 @@
 
 #include "advice.h"
 #include "die.h"
+#include "opts.h"
 #include "output.h"
 #include "table.h"
 #include "units.h"
 #include "utf8.h"
 
-enum { CELL = 200, LINE = 8192 };
+enum { CELL = 200 };
 
 /* How a format says a heading, a line, a command. */
 struct style {
@@ -24,9 +25,8 @@ static const struct style markdown = {"## %s\n\n", "- %s\n", "    %s\n", true};
 /* Takes the text over. */
 static void put(const char *format, char *text, FILE *out)
 {
-	char *clean = xcalloc(LINE, 1);
+	char *clean = output_clean(text);
 
-	utf8_clean(clean, text, LINE - 1, 0);
 	for (const char *f = format; *f != '\0'; f++)
 		if (f[0] == '%' && f[1] == 's') {
 			fputs(clean, out);
@@ -99,6 +99,14 @@ static void put_evidence(const struct tune *t, const struct style *s, FILE *out)
 		    out);
 }
 
+static void put_export(const struct style *s, const char *line, FILE *out)
+{
+	char *quoted = opts_quote(line);
+
+	put(s->command, xasprintf("export %s", quoted), out);
+	free(quoted);
+}
+
 static void put_how(const struct tune *t, const struct style *s, FILE *out)
 {
 	char **lines = advice_environment(t), *look = advice_look(t);
@@ -113,7 +121,7 @@ static void put_how(const struct tune *t, const struct style *s, FILE *out)
 		fputs(s->markdown ? "\n" : "", out);
 	}
 	for (char **line = lines; *line != NULL; line++)
-		put(s->command, xasprintf("export %s", *line), out);
+		put_export(s, *line, out);
 	if (look != NULL) {
 		fputc('\n', out);
 		put(s->line, xstrdup("To see it at work:"), out);
@@ -146,6 +154,8 @@ static void put_head(const struct tune *t, const struct style *s, FILE *out)
 	put(s->heading, tell_verdict(t), out);
 	if (t->reason != NULL)
 		put(s->line, xstrdup(t->reason), out);
+	if (t->failed != NULL)
+		put(s->line, tune_failure(t), out);
 	if (t->chosen == 0)
 		return;
 	put(s->line, tell_gain(t), out);
@@ -190,7 +200,7 @@ static void fill_cells(const struct tune *t, size_t i,
 static void put_row(char cells[COLUMNS][CELL], FILE *out)
 {
 	for (size_t k = 0; k < COLUMNS; k++)
-		fprintf(out, "| %s ", cells[k]);
+		table_put_cell(cells[k], out);
 	fputs("|\n", out);
 }
 

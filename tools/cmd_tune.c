@@ -99,17 +99,20 @@ static void clear_environment(void)
 static int conclude(const struct tune *t, const struct request *r, FILE *out,
 		    enum rounds_end end)
 {
-	if (end == ROUNDS_FAILED) {
-		rounds_tell_failure(t->failed);
-		return EXIT_FAILED;
-	}
 	if (end == ROUNDS_ASKED && !t->profile.known) {
 		warn("tune: interrupted before the first run was done: "
 		     "nothing to report");
 		return 128 + t->asked;
 	}
-	r->format->print(t, out);
-	output_close(out, r->output);
+	if (end != ROUNDS_FAILED || t->tries != NULL || t->comparison != NULL) {
+		output_begin(out, r->output);
+		r->format->print(t, out);
+		output_close(out, r->output);
+	}
+	if (end == ROUNDS_FAILED) {
+		rounds_tell_failure(t->failed);
+		return EXIT_FAILED;
+	}
 	if (end == ROUNDS_ASKED)
 		return 128 + t->asked;
 	return t->needed_s > 0 ? EXIT_FAILED : EXIT_DONE;
@@ -130,7 +133,7 @@ static int run(int argc, char **argv)
 	tune.budget_s = r.budget_s;
 	clear_environment();
 	target_check(&r.target, tune.command, false);
-	out = output_open(r.output);
+	out = output_hold(r.output);
 	target_begin(&r.target, tune.command);
 	end = tune_run(&tune);
 	target_end(&r.target);
@@ -161,10 +164,11 @@ const struct command cmd_tune = {
 		"calls, or that makes\n"
 		"few of them, is left alone at once.  A run that fails without "
 		"a lock is an error,\n"
-		"exit 1; a setting under which it fails is not recommended.  A "
-		"budget that is too\n"
-		"small for a verdict is said after two runs, or before the "
-		"fresh rounds, exit 1.\n"
+		"exit 1, behind what is known by then; a setting under which "
+		"it fails is not\n"
+		"recommended.  A budget that is too small for a verdict is "
+		"said after one or two\n"
+		"runs, or when it is spent, exit 1.\n"
 		"Ctrl-C says what is known so far, exit 130.  A command that "
 		"cannot be instrumented,\n"
 		"executed or found: 125, 126, 127, as for run.\n"

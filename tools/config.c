@@ -243,6 +243,12 @@ char **config_bare_variables(void)
 	return variables;
 }
 
+bool config_gives(const struct config *config, size_t knob)
+{
+	return config->settings.given[knob].value != NULL &&
+	       !is_of_logs(knob_at(knob)->option);
+}
+
 char **config_variables(const struct config *config, const char *library,
 			const char *runtimes, const char *log)
 {
@@ -254,8 +260,7 @@ char **config_variables(const struct config *config, const char *library,
 	preload = launch_preload(library, runtimes, getenv("LD_PRELOAD"));
 	variables = xcalloc(knob_count() + 5, sizeof(*variables));
 	for (size_t i = 0; i < knob_count(); i++)
-		if (config->settings.given[i].value != NULL &&
-		    !is_of_logs(knob_at(i)->option))
+		if (config_gives(config, i))
 			variables[n++] =
 				xasprintf("%s=%s", knob_at(i)->variable,
 					  config->settings.given[i].value);

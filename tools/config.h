@@ -31,6 +31,10 @@ void config_parse(struct config *config, const char *option, const char *text);
 
 void config_free(struct config *config);
 
+/* Is that knob given, here or in the environment, and in force in measured
+ * runs? */
+bool config_gives(const struct config *config, size_t knob);
+
 /* What a launch's environment needs for it.  `log`: a directory for histograms,
  * or NULL. */
 char **config_variables(const struct config *config, const char *library,

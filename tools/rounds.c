@@ -195,14 +195,15 @@ static enum rounds_end run_one(struct rounds *rounds, size_t config,
 	return end;
 }
 
-/* Who takes part, in a random order; returns how many.  The first output of
+/* Who is to run yet, in a random order; returns how many.  The first output of
  * all is the one to compare with, and is the first configuration's. */
 static size_t draw(struct rounds *rounds, size_t *order)
 {
 	size_t count = 0, fixed;
 
 	for (size_t i = 0; i < rounds->config_count; i++)
-		if (rounds->left_out == NULL || !rounds->left_out[i])
+		if ((rounds->left_out == NULL || !rounds->left_out[i]) &&
+		    !rounds->had[i])
 			order[count++] = i;
 	fixed = rounds->check_output && rounds->reference == NULL;
 	for (size_t i = count; i > fixed + 1; i--) {
@@ -215,16 +216,28 @@ static size_t draw(struct rounds *rounds, size_t *order)
 	return count;
 }
 
+static void close_round(struct rounds *rounds)
+{
+	free(rounds->had);
+	rounds->had = NULL;
+}
+
 static enum rounds_end run_round(struct rounds *rounds,
 				 struct rounds_sample *samples, bool logged)
 {
-	size_t *order = xcalloc(rounds->config_count, sizeof(*order));
-	size_t count = draw(rounds, order);
+	size_t *order = xcalloc(rounds->config_count, sizeof(*order)), count;
 	enum rounds_end end = ROUNDS_DONE;
 
-	for (size_t i = 0; i < count && end == ROUNDS_DONE; i++)
+	if (rounds->had == NULL)
+		rounds->had = xcalloc(rounds->config_count, 1);
+	count = draw(rounds, order);
+	for (size_t i = 0; i < count && end == ROUNDS_DONE; i++) {
 		end = run_one(rounds, order[i], &samples[order[i]], logged);
+		rounds->had[order[i]] = end == ROUNDS_DONE;
+	}
 	free(order);
+	if (end == ROUNDS_DONE)
+		close_round(rounds);
 	return end;
 }
 
@@ -247,6 +260,10 @@ static struct rounds_sample *new_samples(struct rounds *rounds, size_t count)
 
 	rounds->samples = xrealloc(
 		rounds->samples, (from + count * n) * sizeof(*rounds->samples));
+	if (rounds->had != NULL) { /* the open one has some of its own */
+		from += n;
+		count--;
+	}
 	memset(rounds->samples + from, 0, count * n * sizeof(*rounds->samples));
 	return rounds->samples;
 }
@@ -278,6 +295,7 @@ void rounds_forgive(struct rounds *rounds)
 
 void rounds_free(struct rounds *rounds)
 {
+	close_round(rounds);
 	free(rounds->samples);
 	free(rounds->failure);
 }

@@ -54,6 +54,8 @@ struct rounds {
 	struct measure_run last;
 
 	char *reference; /* output to compare with */
+	bool *had; /* in a round that a failure left open, who had a run; or
+		    * NULL */
 	uint64_t random;
 };
 
@@ -66,7 +68,8 @@ void rounds_begin(struct rounds *rounds);
 enum rounds_end rounds_warm_up(struct rounds *rounds, size_t count);
 enum rounds_end rounds_measure(struct rounds *rounds, size_t count);
 
-/* Forgets a failure, to go on without its configuration. */
+/* Forgets a failure, to go on without its configuration, when that is left out:
+ * the next round to be measured is the rest of this one. */
 void rounds_forgive(struct rounds *rounds);
 
 /* Frees what rounds made, but for the reference: others may go on with it. */

@@ -51,7 +51,14 @@ static double left(const struct tune *t)
 /* All that a run takes, on average; those with a log are not like others. */
 static double run_s(const struct tune *t)
 {
-	return t->timed > 0 ? t->timed_s / (double)t->timed : spent(t);
+	return t->timed > 0 ? t->timed_s / (double)t->timed
+			    : spent(t) / fmax(1, (double)t->runs);
+}
+
+/* Is there time for so many runs, as exactly as the budget is kept? */
+static bool may_run(const struct tune *t, double runs)
+{
+	return spent(t) + runs * run_s(t) <= slack * t->budget_s;
 }
 
 /* Runs that fit in so many seconds. */
@@ -64,6 +71,22 @@ static void say(struct tune *t, char *reason)
 {
 	free(t->reason);
 	t->reason = reason;
+}
+
+static char *need_line(const struct tune *t)
+{
+	return xasprintf("a budget of %s is too small for a verdict: a run "
+			 "takes %s, and about %s are needed (--budget %.0fs)",
+			 units_time(t->budget_s * 1e9),
+			 units_time(run_s(t) * 1e9),
+			 units_time(t->needed_s * 1e9), ceil(t->needed_s));
+}
+
+/* The budget is too small by so many runs. */
+static void need(struct tune *t, double runs)
+{
+	t->needed_s = spent(t) + slack * run_s(t) * runs;
+	say(t, need_line(t));
 }
 
 /* --- rounds --- */
@@ -119,48 +142,58 @@ static enum rounds_end stop(struct tune *t, struct rounds *r,
 	return end;
 }
 
-/* One round more.  A configuration from `mine` on that fails is out, and it is
- * tried again; one before that is the program's own failure. */
+/* What hangs shall not eat the budget.  True: a run that is ended by that limit
+ * may have failed at nothing but the budget. */
+static bool limit_run(struct tune *t)
+{
+	double rest = fmax(0.001, slack * t->budget_s - spent(t));
+
+	t->target->measure.longest_s =
+		t->longest_s > 0 ? fmin(t->longest_s, rest) : t->budget_s;
+	return t->longest_s > rest;
+}
+
+/* All runs that it still needs. */
+static enum rounds_end try_round(struct tune *t, struct rounds *r)
+{
+	size_t before = t->target->measure.runs, runs;
+	double from = now_s(t);
+	enum rounds_end end;
+
+	expect(t, (double)taking_part(r));
+	end = rounds_measure(r, 1);
+	runs = t->target->measure.runs - before;
+	t->runs += runs;
+	t->reference = r->reference;
+	if (end == ROUNDS_DONE) { /* one that hung is like no other */
+		t->timed += runs;
+		t->timed_s += now_s(t) - from;
+	}
+	return end;
+}
+
+/* One round more, or none when the budget is over meanwhile.  A configuration
+ * from `mine` on that fails is out, and the round goes on; one before that is
+ * the program's own failure. */
 static enum rounds_end one_round(struct tune *t, struct rounds *r, size_t mine,
 				 char **failures)
 {
-	enum rounds_end end;
-
 	for (;;) {
-		size_t runs = taking_part(r);
-		double from = now_s(t);
+		bool tight = limit_run(t);
+		enum rounds_end end = try_round(t, r);
 
-		expect(t, (double)runs);
-		end = rounds_measure(r, 1);
-		t->runs += runs;
-		if (end == ROUNDS_DONE) { /* one that hung is like no other */
-			t->timed += runs;
-			t->timed_s += now_s(t) - from;
-		}
-		t->reference = r->reference;
-		if (end != ROUNDS_FAILED || r->failed < mine)
+		if (end != ROUNDS_FAILED)
 			return end == ROUNDS_DONE ? end : stop(t, r, end);
+		if (tight && r->last.too_long) {
+			rounds_forgive(r);
+			return ROUNDS_DONE;
+		}
+		if (r->failed < mine)
+			return stop(t, r, end);
 		failures[r->failed] = xstrdup(r->failure);
 		r->left_out[r->failed] = true;
 		rounds_forgive(r);
 	}
-}
-
-/* Of a configuration that took part in the first n rounds. */
-static struct ratio ratio_to(const struct rounds *r, size_t base, size_t config,
-			     size_t n)
-{
-	double *x = xcalloc(n, sizeof(*x)), *y = xcalloc(n, sizeof(*y));
-	struct ratio ratio;
-
-	for (size_t i = 0; i < n; i++) {
-		x[i] = rounds_sample(r, i, base)->value;
-		y[i] = rounds_sample(r, i, config)->value;
-	}
-	ratio = ratio_of(x, y, n, r->metric->lower);
-	free(x);
-	free(y);
-	return ratio;
 }
 
 /* --- what it does --- */
@@ -170,24 +203,21 @@ static enum rounds_end run_logged(struct tune *t, const char *text,
 				  struct profile *profile)
 {
 	struct rounds *r = xcalloc(1, sizeof(*r));
+	size_t before = t->target->measure.runs;
+	bool tight = limit_run(t);
 	enum rounds_end end;
 
 	open_rounds(t, r, &text, 1);
 	r->profiles = profile;
 	expect(t, 1);
 	end = rounds_warm_up(r, 1);
-	t->runs++;
+	t->runs += t->target->measure.runs - before;
 	t->reference = r->reference;
-	return end == ROUNDS_DONE ? end : stop(t, r, end);
-}
-
-static char *need_line(const struct tune *t)
-{
-	return xasprintf("a budget of %s is too small for a verdict: a run "
-			 "takes %s, and about %s are needed (--budget %.0fs)",
-			 units_time(t->budget_s * 1e9),
-			 units_time(run_s(t) * 1e9),
-			 units_time(t->needed_s * 1e9), ceil(t->needed_s));
+	if (end != ROUNDS_FAILED || !tight || !r->last.too_long)
+		return end == ROUNDS_DONE ? end : stop(t, r, end);
+	*profile = (struct profile){.known = false}; /* it had no more time */
+	rounds_forgive(r);
+	return ROUNDS_DONE;
 }
 
 /* A run of the program as it is: how long one takes. */
@@ -195,6 +225,8 @@ static enum rounds_end run_once(struct tune *t)
 {
 	struct rounds *r = xcalloc(1, sizeof(*r));
 
+	if (!may_run(t, 1))
+		return ROUNDS_DONE;
 	open_rounds(t, r, (const char *[]){"bare"}, 1);
 	return one_round(t, r, 1, NULL);
 }
@@ -216,9 +248,7 @@ static bool plan(struct tune *t)
 		count--;
 	t->untried = t->list.count - 1 - count;
 	if (least_runs(count) > runs) {
-		t->needed_s = spent(t) +
-			      slack * run_s(t) * least_runs(t->list.count - 1);
-		say(t, need_line(t));
+		need(t, least_runs(t->list.count - 1));
 		return false;
 	}
 	t->list.count -= t->untried;
@@ -250,17 +280,22 @@ static void take_ratios(struct search *s)
 		s->out[i] |= s->failures[i] != NULL;
 		try->failure = s->failures[i];
 		if (try->rounds > 0)
-			try->ratio = ratio_to(&s->rounds, 0, i, try->rounds);
+			try->ratio =
+				comparison_ratio(&s->rounds, 0, i, try->rounds);
 		s->ratios[i] = try->ratio;
 	}
 }
 
+/* As many of these rounds as leave time for fresh ones. */
 static enum rounds_end run_stage(struct search *s, size_t rounds)
 {
 	struct tune *t = s->tune;
 	enum rounds_end end = ROUNDS_DONE;
 
-	for (; rounds > 0 && end == ROUNDS_DONE; rounds--)
+	for (; rounds > 0 && end == ROUNDS_DONE &&
+	       may_run(t, (double)taking_part(&s->rounds) + least_runs(0) -
+				  LEAST_STAGE);
+	     rounds--)
 		end = one_round(t, &s->rounds, 1, s->failures);
 	take_ratios(s);
 	return end;
@@ -336,6 +371,8 @@ static enum rounds_end search(struct tune *t)
 	s->until_s = spent(t) + search_part * left(t);
 	end = run_stages(s);
 	take_winner(s);
+	if (end == ROUNDS_DONE && s->rounds.done == 0)
+		need(t, least_runs(count - 1));
 	free(texts);
 	if (end == ROUNDS_FAILED)
 		return end; /* the rounds have the failure */
@@ -395,7 +432,7 @@ static void add_try(struct tune *t, char *text, const struct rounds *r,
 		.failure = failure,
 	};
 	if (r->done > 0)
-		t->tries[at].ratio = ratio_to(r, 0, 2, r->done);
+		t->tries[at].ratio = comparison_ratio(r, 0, 2, r->done);
 }
 
 /* Takes the pair if it is better than the winner, or than nothing where that
@@ -410,7 +447,7 @@ static void take_pair(struct tune *t, char *pair, const struct rounds *r,
 	if (r->done == 0 || failures[2] != NULL)
 		return;
 	if (failures[1] == NULL)
-		than = ratio_to(r, 0, 1, r->done).value;
+		than = comparison_ratio(r, 0, 1, r->done).value;
 	if (t->tries[t->list.count - 1].ratio.value > better * than)
 		t->winner = t->list.count - 1;
 }
@@ -446,7 +483,7 @@ static enum rounds_end combine(struct tune *t)
 		t, r,
 		(const char *[]){"bare", t->list.items[t->winner].text, pair},
 		3);
-	for (; rounds > 0 && end == ROUNDS_DONE; rounds--)
+	for (; rounds > 0 && end == ROUNDS_DONE && may_run(t, 3); rounds--)
 		end = one_round(t, r, 1, failures);
 	take_pair(t, pair, r, failures);
 	if (t->tries[t->winner].failure != NULL)
@@ -474,6 +511,18 @@ static void find_simpler(struct tune *t)
 	free(failed);
 }
 
+static void take_fresh(struct tune *t, size_t rounds)
+{
+	size_t n = t->fresh.done;
+
+	t->comparison = comparison_new(&t->fresh, rounds);
+	for (size_t i = 0; i < t->fresh.config_count; i++) {
+		t->to_none[i] = comparison_ratio(&t->fresh, TUNE_NONE, i, n);
+		ratio_widen(&t->to_none[i],
+			    comparison_rounding(&t->fresh, TUNE_NONE, i, n));
+	}
+}
+
 static enum rounds_end run_fresh(struct tune *t, const char *const *texts,
 				 size_t count, size_t rounds)
 {
@@ -481,7 +530,9 @@ static enum rounds_end run_fresh(struct tune *t, const char *const *texts,
 	enum rounds_end end = ROUNDS_DONE;
 
 	open_rounds(t, &t->fresh, texts, count);
-	for (size_t i = 0; i < rounds && end == ROUNDS_DONE; i++) {
+	for (size_t i = 0;
+	     i < rounds && end == ROUNDS_DONE && may_run(t, (double)count);
+	     i++) {
 		expect(t, (double)((rounds - i) * count));
 		end = one_round(t, &t->fresh, TUNE_WINNER, failures);
 	}
@@ -489,13 +540,8 @@ static enum rounds_end run_fresh(struct tune *t, const char *const *texts,
 		if (failures[i] != NULL)
 			t->tries[i == TUNE_WINNER ? t->winner : t->simpler]
 				.failure = failures[i];
-	if (t->fresh.done == 0 || end == ROUNDS_FAILED)
-		return end;
-	t->confirmed = end == ROUNDS_DONE;
-	t->comparison = comparison_new(&t->fresh, rounds);
-	for (size_t i = 0; i < count; i++)
-		t->to_none[i] =
-			ratio_to(&t->fresh, TUNE_NONE, i, t->fresh.done);
+	if (t->fresh.done > 0)
+		take_fresh(t, rounds);
 	return end;
 }
 
@@ -518,6 +564,7 @@ static enum rounds_end confirm(struct tune *t)
 {
 	const char *texts[TUNE_ROWS] = {"bare", "lock=none"};
 	size_t count = TUNE_WINNER + 1, rounds;
+	enum rounds_end end = ROUNDS_DONE;
 
 	find_simpler(t);
 	texts[TUNE_WINNER] = t->list.items[t->winner].text;
@@ -528,13 +575,12 @@ static enum rounds_end confirm(struct tune *t)
 	rounds = fresh_rounds(t, count);
 	if (rounds == 0 && count > TUNE_SIMPLER)
 		rounds = fresh_rounds(t, --count);
-	if (rounds == 0) {
-		t->needed_s = spent(t) +
-			      slack * run_s(t) * (double)count * LEAST_FRESH;
-		say(t, need_line(t));
-		return ROUNDS_DONE;
-	}
-	return run_fresh(t, texts, count, rounds);
+	if (rounds > 0)
+		end = run_fresh(t, texts, count, rounds);
+	t->confirmed = end == ROUNDS_DONE && t->fresh.done >= FEW_ROUNDS;
+	if (end == ROUNDS_DONE && !t->confirmed)
+		need(t, (double)(count * LEAST_FRESH));
+	return end;
 }
 
 /* --- what to take --- */
@@ -556,6 +602,12 @@ const struct search_candidate *tune_candidate(const struct tune *t, size_t row)
 const struct config *tune_config(const struct tune *t)
 {
 	return &t->fresh.configs[t->chosen];
+}
+
+char *tune_failure(const struct tune *t)
+{
+	return xasprintf("%s: %s", t->failed->configs[t->failed->failed].text,
+			 t->failed->failure);
 }
 
 /* Of many that are tried one is always lucky, and a setting that stays for good
@@ -621,12 +673,14 @@ static char *tell_chosen(const struct tune *t)
 size_t tune_more_rounds(const struct tune *t)
 {
 	const struct comparison_row *row = &t->comparison->rows[TUNE_WINNER];
+	struct ratio plain;
 
 	if (row->verdict != RATIO_FASTER ||
 	    tune_candidate(t, TUNE_WINNER)->kind == SEARCH_CPUS)
 		return row->more_rounds;
-	return ratio_more_rounds(&t->to_none[TUNE_WINNER],
+	plain = comparison_ratio(&t->fresh, TUNE_NONE, TUNE_WINNER,
 				 t->comparison->rounds);
+	return ratio_more_rounds(&plain, t->comparison->rounds);
 }
 
 /* Faster than without the library, but not than with it. */
@@ -673,12 +727,10 @@ static char *tell_unconfirmed(const struct tune *t)
 
 static void judge(struct tune *t)
 {
-	if (t->comparison == NULL)
+	if (t->comparison == NULL || t->needed_s > 0)
 		return;
-	if (t->comparison->count > TUNE_WINNER) {
-		choose(t);
-		say(t, t->chosen != 0 ? tell_chosen(t) : tell_unconfirmed(t));
-	}
+	choose(t);
+	say(t, t->chosen != 0 ? tell_chosen(t) : tell_unconfirmed(t));
 }
 
 /* It was confirmed, and then it failed after all. */
@@ -705,7 +757,8 @@ static enum rounds_end look_at_waits(struct tune *t)
 	enum rounds_end end;
 
 	while (t->chosen != 0 &&
-	       tune_candidate(t, t->chosen)->kind != SEARCH_CPUS) {
+	       tune_candidate(t, t->chosen)->kind != SEARCH_CPUS &&
+	       may_run(t, LOG_RUNS)) {
 		end = run_logged(t, tune_config(t)->text, &t->waits);
 		if (end != ROUNDS_FAILED)
 			return end;
@@ -721,8 +774,10 @@ static enum rounds_end quick_look(struct tune *t)
 {
 	double fit = fitting(t, left(t)) / 2;
 
+	if (fit < 1)
+		return ROUNDS_DONE;
 	return run_fresh(t, (const char *[]){"bare", "lock=none"}, 2,
-			 (size_t)fmax(1, fmin(QUICK, fit)));
+			 (size_t)fmin(QUICK, fit));
 }
 
 /* By the rounds of those that were in to the end. */
@@ -755,7 +810,7 @@ static enum rounds_end look_and_confirm(struct tune *t)
 	end = search(t);
 	if (end == ROUNDS_DONE)
 		end = combine(t);
-	if (end != ROUNDS_DONE)
+	if (end != ROUNDS_DONE || t->needed_s > 0)
 		return end;
 	if (t->winner == 0) {
 		say(t, tell_none(t));
@@ -780,12 +835,10 @@ static enum rounds_end run_all(struct tune *t)
 	char why[SEARCH_LINE];
 	enum rounds_end end;
 
-	/* Nothing that hangs shall eat the budget. */
-	t->target->measure.longest_s = t->budget_s;
 	end = run_logged(t, "lock=none", &t->profile);
 	if (end != ROUNDS_DONE)
 		return end;
-	t->target->measure.longest_s =
+	t->longest_s =
 		fmax(1 + 6 * t->profile.wall_s, fmin(10, t->budget_s / 30));
 	end = run_once(t);
 	if (end != ROUNDS_DONE)
@@ -806,6 +859,9 @@ enum rounds_end tune_run(struct tune *t)
 	t->started_s = now_s(t);
 	progress_begin(&t->progress, 1);
 	end = run_all(t);
+	if (end == ROUNDS_FAILED && t->reason == NULL)
+		say(t, xstrdup("a run failed without a lock, and after that "
+			       "nothing was measured"));
 	progress_end(&t->progress);
 	t->spent_s = spent(t);
 	return end;

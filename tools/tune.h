@@ -46,7 +46,8 @@ struct tune {
 
 	double started_s, spent_s; /* on its clock; how long it took */
 	size_t runs;
-	double timed_s; /* of them, those of rounds took so long */
+	double longest_s; /* a run under a setting; 0: the budget says it */
+	double timed_s;   /* of them, those of rounds took so long */
 	size_t timed;
 	struct progress progress;
 	char *reference; /* output to compare with, or NULL */
@@ -62,7 +63,8 @@ struct tune {
 	struct ratio to_none[TUNE_ROWS]; /* their rows against lock=none */
 
 	size_t chosen;  /* row of the fresh rounds to take; 0: leave it alone */
-	bool confirmed; /* all fresh rounds were run */
+	bool confirmed; /* the fresh rounds ended by themselves, and were enough
+			 */
 	char *reason;   /* why, one line */
 	double needed_s;      /* a budget that would do; 0: it did */
 	struct profile waits; /* of a run of the chosen, if it has a lock */
@@ -82,6 +84,10 @@ const struct search_candidate *tune_candidate(const struct tune *tune,
 /* How many more fresh rounds would say whether the winner is better; 0: it is
  * said.  pre: there were fresh rounds of it. */
 size_t tune_more_rounds(const struct tune *tune);
+
+/* "CONFIG: LINE" of what ended it, in memory of its own.
+ * pre: .failed is not NULL. */
+char *tune_failure(const struct tune *tune);
 
 /* The configuration of the row that was chosen. */
 const struct config *tune_config(const struct tune *tune);
