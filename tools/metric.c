@@ -41,24 +41,47 @@ void metric_free(struct metric *metric)
 		regfree(&metric->regex);
 }
 
+/* The next match from `at` on; offsets are those in the whole. */
+static bool next_match(const struct metric *metric, const char *output,
+		       size_t at, size_t len, regmatch_t groups[2])
+{
+#ifdef REG_STARTEND
+	/* Where regexec() has to look for the end itself, many matches in a
+	 * long output take for ever. */
+	groups[0] = (regmatch_t){(regoff_t)at, (regoff_t)len};
+	return regexec(&metric->regex, output, 2, groups, REG_STARTEND) == 0;
+#else
+	bool inside = at > 0 && output[at - 1] != '\n';
+
+	(void)len;
+	if (regexec(&metric->regex, output + at, 2, groups,
+		    inside ? REG_NOTBOL : 0) != 0)
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (groups[i].rm_so >= 0) {
+			groups[i].rm_so += (regoff_t)at;
+			groups[i].rm_eo += (regoff_t)at;
+		}
+	return true;
+#endif
+}
+
 /* Calls `each` with the first group of each match, if it took part. */
 static void each_match(const struct metric *metric, const char *output,
 		       void (*each)(void *context, size_t from, size_t to),
 		       void *context)
 {
+	size_t at = 0, len = strlen(output);
 	regmatch_t groups[2];
-	size_t at = 0;
-	int flags = 0;
 
-	while (regexec(&metric->regex, output + at, 2, groups, flags) == 0) {
+	while (at <= len && next_match(metric, output, at, len, groups)) {
 		if (groups[1].rm_so >= 0)
-			each(context, at + (size_t)groups[1].rm_so,
-			     at + (size_t)groups[1].rm_eo);
-		at += (size_t)groups[0].rm_eo;
+			each(context, (size_t)groups[1].rm_so,
+			     (size_t)groups[1].rm_eo);
+		at = (size_t)groups[0].rm_eo;
 		/* An empty match is there again and again. */
-		if (groups[0].rm_so == groups[0].rm_eo && output[at++] == '\0')
-			break;
-		flags = at > 0 && output[at - 1] != '\n' ? REG_NOTBOL : 0;
+		if (groups[0].rm_so == groups[0].rm_eo)
+			at++;
 	}
 }
 

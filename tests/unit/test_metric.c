@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../tools/metric.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "check.h"
 
 static void test_kinds(void)
@@ -47,6 +52,8 @@ static const struct {
 	{"x: (.*)", "x: \n", 0, 0},
 	{"x: (.*)", "x: 12 k\n", 0, 0},
 	{"x: (.*)", "", 0, 0},
+	{"\n(.)", "1\n2\n3", 3, 0},
+	{"([0-9])$", "12\n34\nx5", 5, 0},
 };
 
 static void test_find(void)
@@ -94,9 +101,32 @@ static void test_mask(void)
 	mask("an empty output", "([0-9]*)", "", "");
 }
 
+/* Where the time grew with the square of their number, it would be minutes. */
+static void test_many(void)
+{
+	enum { MANY = 1 << 20, LINE = 8 };
+	char why[METRIC_LINE], *text = malloc((size_t)MANY * LINE + 1);
+	struct metric m;
+	struct metric_number n = {0};
+
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(text + i * LINE, "x: 0001\n", LINE + 1);
+	text[(size_t)MANY * LINE - 2] = '2';
+	metric_set(&m, "^x: ([0-9]+)", false, why);
+	alarm(60);
+	check_true(metric_find(&m, text, &n, why), "a million matches");
+	check_between(2, 2, n.value, "the last of them");
+	metric_mask(&m, text);
+	alarm(0);
+	check_int((long)MANY * 4, (long)strlen(text), "without all of them");
+	metric_free(&m);
+	free(text);
+}
+
 int main(void)
 {
 	test_kinds();
+	test_many();
 	test_find();
 	test_mask();
 	return check_done();
