@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -232,15 +234,22 @@ static void set_variables(char **variables)
 	setenv(OPTS_STARTED, started, 1);
 }
 
+static bool set_files(const struct launch *launch)
+{
+	return launch->output == NULL ||
+	       (dup2(launch->input, STDIN_FILENO) != -1 &&
+		dup2(launch->output[0].writer, STDOUT_FILENO) != -1 &&
+		dup2(launch->output[1].writer, STDERR_FILENO) != -1);
+}
+
 /* 0, or an errno. */
 static int set_up(const struct launch *launch)
 {
 	set_variables(launch->variables);
 	if (launch->held != NULL)
 		setpgid(0, 0);
-	for (int fd = 0; launch->files != NULL && fd < 3; fd++)
-		if (dup2(launch->files[fd], fd) == -1)
-			return errno;
+	if (!set_files(launch))
+		return errno;
 	if (launch->cpus != NULL &&
 	    sched_setaffinity(0, sizeof(*launch->cpus), launch->cpus) != 0)
 		return errno;
@@ -462,51 +471,223 @@ static bool is_asked(void)
 	return !sigisemptyset(&pending);
 }
 
+struct group launch_group(const struct launch *launch)
+{
+	return (struct group){launch->pid, launch->adopts};
+}
+
+/* --- what they write --- */
+
+bool launch_overflowed(const struct launch *launch)
+{
+	return launch->output != NULL &&
+	       (launch->output[0].full || launch->output[1].full);
+}
+
+/* Its own, and that of the one beside it. */
+static size_t take_output(struct launch *launch)
+{
+	size_t taken = 0;
+
+	for (; launch != NULL; launch = launch->beside)
+		for (int i = 0; launch->output != NULL && i < 2; i++)
+			taken += capture_take(&launch->output[i]);
+	return taken;
+}
+
+/* More is no reason to look again once that has been answered. */
+static bool is_too_much(const struct launch *launch)
+{
+	const struct launch *beside = launch->beside;
+
+	return !launch->forced &&
+	       (launch_overflowed(launch) ||
+		(beside != NULL && launch_overflowed(beside)));
+}
+
+/* Until one of the signals comes, or so long; without `signals_only` also until
+ * something is written. */
+static void wait_once(struct launch *launch, int signals, bool signals_only,
+		      uint64_t ns)
+{
+	const uint64_t longest_ns = UINT64_C(10000000000), blind_ns = 10000000,
+		       pause_ns = 1000000;
+	struct pollfd fds[5] = {{.fd = signals, .events = POLLIN}};
+	struct timespec time;
+	nfds_t count = 1;
+
+	for (; launch != NULL && !signals_only; launch = launch->beside)
+		for (int i = 0; launch->output != NULL && i < 2; i++)
+			fds[count++] = (struct pollfd){
+				.fd = launch->output[i].full
+					      ? -1
+					      : launch->output[i].reader,
+				.events = POLLIN,
+			};
+	if (ns > longest_ns)
+		ns = longest_ns;
+	if (signals == -1 && ns > blind_ns)
+		ns = blind_ns;
+	if (signals_only && ns > pause_ns)
+		ns = pause_ns;
+	time = timespec_of(ns);
+	ppoll(fds, count, &time, NULL);
+}
+
+/* As sigtimedwait(), and takes meanwhile what is written; as if interrupted
+ * when that is too much. */
+static int wait_taking(struct launch *launch, const sigset_t *signals,
+		       uint64_t longest_ns)
+{
+	const uint64_t from = now_ns(), few = 16 << 10;
+	const struct timespec now = {0};
+	int fd = signalfd(-1, signals, SFD_CLOEXEC), number;
+	uint64_t spent;
+	size_t taken = 0;
+
+	for (;;) {
+		number = sigtimedwait(signals, NULL, &now);
+		spent = now_ns() - from;
+		if (number > 0 || errno != EAGAIN || spent >= longest_ns)
+			break;
+		/* Who writes line by line shall not wake us with each. */
+		wait_once(launch, fd, taken > 0 && taken < few,
+			  longest_ns - spent);
+		taken = take_output(launch);
+		if (is_too_much(launch)) {
+			errno = EINTR;
+			break;
+		}
+	}
+	if (fd != -1) {
+		int error = errno;
+
+		close(fd);
+		errno = error;
+	}
+	return number;
+}
+
+static void rest(struct launch *launch, uint64_t ns)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	wait_taking(launch, &none, ns);
+}
+
+/* --- all that belongs to them --- */
+
+struct signalling {
+	const struct launch *launch;
+	int number;
+};
+
+static bool stop_or_go(const struct group_member *member, void *context)
+{
+	const struct signalling *s = context;
+
+	if (member->group != s->launch->pid)
+		kill(member->pid, s->number);
+	return false;
+}
+
+static void signal_one(const struct launch *launch, int number)
+{
+	struct signalling s = {launch, number};
+
+	kill(-launch->pid, number);
+	group_any(launch_group(launch), stop_or_go, &s);
+}
+
 static void signal_all(const struct launch *launch, int number)
 {
-	kill(-launch->pid, number);
+	signal_one(launch, number);
 	if (launch->beside != NULL && !launch->beside->ended)
-		kill(-launch->beside->pid, number);
+		signal_one(launch->beside, number);
 }
 
 static void force(struct launch *launch)
 {
 	kill(-launch->pid, SIGKILL);
+	if (!launch->ended) /* one that left its own group */
+		kill(launch->pid, SIGKILL);
 	launch->forced = true;
 }
 
-static void rest(uint64_t ns)
+/* Our own child keeps its number until we look, so that none but it gets the
+ * signal; its children are ours next. */
+static bool signal_orphan(const struct group_member *member, void *context)
 {
-	const struct timespec time = timespec_of(ns);
+	const struct signalling *s = context;
 
-	nanosleep(&time, NULL);
+	if (member->parent == getpid() && member->group != s->launch->pid)
+		kill(member->pid, s->number);
+	return false;
 }
 
-/* Waits until its group is empty, up to so long.  False: it is not. */
-static bool await_group(const struct launch *launch, uint64_t longest_ns,
-			char *name)
+/* Those that lost their parents and are in other groups. */
+static void signal_orphans(const struct launch *launch, int number)
 {
-	const uint64_t step_ns = 2000000;
+	struct signalling s = {launch, number};
 
-	for (uint64_t ns = 0; ns < longest_ns; ns += step_ns) {
-		if (!group_alive(launch->pid, name))
-			return true;
-		rest(step_ns);
+	if (launch->adopts)
+		group_any(launch_group(launch), signal_orphan, &s);
+}
+
+/* Those that lost their parents and have ended. */
+static void reap_orphans(const struct launch *launch)
+{
+	const struct launch *beside = launch->beside;
+	siginfo_t info = {0};
+
+	if (!launch->adopts && (beside == NULL || !beside->adopts))
+		return;
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0 &&
+	       (launch->ended || info.si_pid != launch->pid) &&
+	       (beside == NULL || beside->ended ||
+		info.si_pid != beside->pid)) {
+		waitpid(info.si_pid, NULL, WNOHANG);
+		info.si_pid = 0;
 	}
-	return !group_alive(launch->pid, name);
 }
 
-/* Kills what is left of its group and waits until that is gone, unless the
- * kernel holds it up.  True: there was something that did not end by itself, as
- * what a shell began beside its last command does. */
-static bool clear_group(const struct launch *launch, char *name)
+static bool is_alive(const struct launch *launch, char *name)
+{
+	reap_orphans(launch);
+	return group_alive(launch_group(launch), name);
+}
+
+/* Waits until nothing of it is alive, up to so long, and kills it meanwhile or
+ * not.  False: something is. */
+static bool await_all(struct launch *launch, uint64_t longest_ns, bool killing,
+		      char *name)
+{
+	const uint64_t step_ns = 2000000, from = now_ns();
+
+	while (is_alive(launch, name)) {
+		if (now_ns() - from >= longest_ns)
+			return false;
+		if (killing) {
+			kill(-launch->pid, SIGKILL);
+			signal_orphans(launch, SIGKILL);
+		}
+		rest(launch, step_ns);
+	}
+	return true;
+}
+
+/* Kills what is left of it and waits until that is gone, unless the kernel
+ * holds it up.  True: there was something that did not end by itself, as what a
+ * shell began beside its last command does. */
+static bool clear(struct launch *launch, char *name)
 {
 	const uint64_t grace_ns = 100000000, longest_ns = 1000000000;
 
-	if (await_group(launch, grace_ns, name))
+	if (await_all(launch, grace_ns, false, name))
 		return false;
-	kill(-launch->pid, SIGKILL);
-	await_group(launch, longest_ns, NULL);
+	await_all(launch, longest_ns, true, NULL);
 	return true;
 }
 
@@ -545,27 +726,39 @@ static uint64_t time_left(const struct launch *launch)
 	return spent < launch->limit_ns ? launch->limit_ns - spent : 0;
 }
 
-static int next_signal(const struct launch *launch, const sigset_t *held,
-		       bool ending)
+static int next_signal(struct launch *launch, const sigset_t *held, bool ending)
 {
-	struct timespec patience = {.tv_sec = PATIENCE_S};
+	uint64_t patience = UINT64_MAX;
 
-	if (launch->limit_ns != 0 && !ending && !launch->too_long)
-		patience = timespec_of(time_left(launch));
-	else if (!ending)
-		return sigwaitinfo(held, NULL);
-	return sigtimedwait(held, NULL, &patience);
+	if (ending)
+		patience = PATIENCE_S * UINT64_C(1000000000);
+	else if (launch->limit_ns != 0 && !launch->too_long)
+		patience = time_left(launch);
+	return wait_taking(launch, held, patience);
 }
 
-/* What stopped does not go on by itself, and what is alone has no purpose. */
+/* Has the one beside it ended, or stopped? */
+static bool is_alone(const struct launch *launch)
+{
+	struct launch *beside = launch->beside;
+	struct job job = {0};
+
+	if (beside == NULL)
+		return false;
+	if (reap(beside, &job))
+		return true;
+	if (job.stopped)
+		beside->stopped_by = job.stop_signal;
+	return beside->stopped_by != 0;
+}
+
+/* What stopped does not go on by itself, what is alone has no purpose, and what
+ * is not kept is not measured. */
 static void end_lost(struct launch *launch, const struct job *job)
 {
-	struct job other = {0};
-
 	if (job->stopped)
 		launch->stopped_by = job->stop_signal;
-	if (job->stopped ||
-	    (launch->beside != NULL && reap(launch->beside, &other)))
+	if (is_alone(launch) || job->stopped || is_too_much(launch))
 		force(launch);
 }
 
@@ -578,6 +771,7 @@ int launch_watch(struct launch *launch)
 	sigprocmask(SIG_SETMASK, NULL, &held);
 	while (!reap(launch, &job)) {
 		end_lost(launch, &job);
+		reap_orphans(launch);
 		number = next_signal(launch, &held, ending != 0);
 		if (number > 0 && is_stop(number) && !is_ignored(number))
 			pause_with(launch);
@@ -585,36 +779,40 @@ int launch_watch(struct launch *launch)
 			ending = end_gently(launch, ending, number);
 	}
 	launch->wall_ns = now_ns() - launch->started_ns;
-	launch->left = clear_group(launch, launch->left_name) && ending == 0 &&
+	launch->left = clear(launch, launch->left_name) && ending == 0 &&
 		       !launch->forced;
 	return ending;
 }
 
 bool launch_look(struct launch *launch, uint64_t ns)
 {
-	const struct timespec patience = timespec_of(ns);
 	struct job job = {0};
 	sigset_t child;
 
 	if (reap(launch, &job))
 		return true;
 	end_lost(launch, &job);
+	reap_orphans(launch);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	sigtimedwait(&child, NULL, &patience);
+	wait_taking(launch, &child, ns);
 	return reap(launch, &job);
 }
 
 static const uint64_t end_step_ns = 20000000;
 
-/* And its group with it: what was started may be a script about a server. */
+/* And all of it: what was started may be a script about a server, or one that
+ * put it in a group of its own, which was not asked yet. */
 static bool has_ended(struct launch *launch)
 {
 	if (!launch_look(launch, end_step_ns))
 		return false;
-	if (!group_alive(launch->pid, NULL))
+	if (!is_alive(launch, NULL))
 		return true;
-	rest(end_step_ns);
+	if (!launch->orphans_asked)
+		signal_orphans(launch, SIGTERM);
+	launch->orphans_asked = true;
+	rest(launch, end_step_ns);
 	return false;
 }
 
@@ -635,12 +833,13 @@ void launch_end(struct launch *launch, uint64_t patience_ns)
 {
 	if (!launch->ended) {
 		kill(-launch->pid, SIGTERM);
-		wait_end(launch, patience_ns);
+		if (launch->stopped_by == 0)
+			wait_end(launch, patience_ns);
 		force(launch);
 	}
 	while (!launch_look(launch, end_step_ns))
 		;
-	clear_group(launch, NULL);
+	clear(launch, NULL);
 }
 
 int launch_exit_status(int status)

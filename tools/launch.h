@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "capture.h"
 #include "group.h"
 #include "opts.h"
 
@@ -57,8 +58,10 @@ struct launch {
 
 	/* Of launches that are watched; without, the program has ours. */
 	const struct launch_signals *held; /* by the caller */
-	const int *files;                  /* its descriptors 0, 1 and 2 */
+	int input;                         /* its descriptor 0 */
+	struct capture *output;            /* two, of its descriptors 1 and 2 */
 	const cpu_set_t *cpus;
+	bool adopts;           /* what descends from us is its: group_adopt() */
 	struct launch *beside; /* when that one ends, this one is ended */
 	uint64_t limit_ns;     /* what it may take at most; 0: any time */
 
@@ -70,10 +73,11 @@ struct launch {
 
 	bool paused; /* with us: its time is none */
 	uint64_t paused_ns;
-	bool too_long; /* it was ended at its limit */
-	bool late;     /* launch_end() had to use force */
-	bool forced;   /* it was killed, by us */
-	bool left;     /* it ended by itself, and left this one behind */
+	bool too_long;      /* it was ended at its limit */
+	bool late;          /* launch_end() had to use force */
+	bool forced;        /* it was killed, by us */
+	bool left;          /* it ended by itself, and left this one behind */
+	bool orphans_asked; /* to end: those that had left its group */
 	char left_name[GROUP_NAME];
 	int stopped_by; /* the signal that stopped it, for which it was ended */
 
@@ -109,10 +113,11 @@ void launch_wait(struct launch *launch);
 /* Waits for the end of a program that gets no signals of ours: those that ask
  * us to end do so to its process group, gently, and soon by force, and the
  * first of them is returned; else 0.  A program that stops does not go on by
- * itself: its group is ended too.  When we are stopped and continued, so is it.
- * What it leaves in its group for a tenth of a second is killed, and gone when
- * this returns, unless the kernel holds it up for a second.
- * pre: it was started with `held`. */
+ * itself, and one that writes more than is kept is no use: its group is ended
+ * too; so it is when the one beside it ends, stops or writes that much.  When
+ * we are stopped and continued, so is it. What is left of it after a tenth of a
+ * second is killed, and gone when this returns, unless the kernel holds it up
+ * for a second. pre: it was started with `held`. */
 int launch_watch(struct launch *launch);
 
 /* Sleeps up to so long, or until something happens.  True: it has ended, or
@@ -120,12 +125,19 @@ int launch_watch(struct launch *launch);
  * pre: it was started with `held`. */
 bool launch_look(struct launch *launch, uint64_t ns);
 
-/* Asks its process group to end and waits until all of it has; after so long,
- * or when we are asked to end meanwhile, by force.  What one that has ended
- * already left is killed.  All are gone when this returns, unless the kernel
- * holds them up for a second.
+/* Asks its process group to end, and what it started in other groups when that
+ * outlives it, and waits until all of it has; after so long, or when we are
+ * asked to end meanwhile, by force.  What one that has ended already left is
+ * killed, and one that is stopped.  All are gone when this returns, unless the
+ * kernel holds them up for a second.
  * pre: it was started with `held`. */
 void launch_end(struct launch *launch, uint64_t patience_ns);
+
+/* Has it written more than is kept? */
+bool launch_overflowed(const struct launch *launch);
+
+/* Whom to look for in /proc. */
+struct group launch_group(const struct launch *launch);
 
 /* The next signal that asks us to end and waits to be taken, or 0.  One that we
  * were started to ignore, as by nohup, asks nothing.

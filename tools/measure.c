@@ -3,13 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "die.h"
 #include "stats.h"
@@ -25,6 +27,7 @@ void measure_begin(struct measure *measure, const char *path, char **argv)
 	if (measure->empty == -1)
 		die_errno(EXIT_USAGE, "cannot open /dev/null");
 	launch_hold(&measure->held);
+	measure->adopts = group_adopt();
 }
 
 void measure_end(struct measure *measure)
@@ -36,21 +39,58 @@ void measure_end(struct measure *measure)
 	close(measure->empty);
 }
 
-/* In memory, and written at its end like a pipe. */
-static int new_file(void)
+double measure_limit_s(const struct measure *m)
 {
-	int fd = memfd_create("mmgate-output", MFD_CLOEXEC);
+	const double least_s = 60, times = 20;
 
-	if (fd == -1 || fcntl(fd, F_SETFL, O_APPEND) != 0)
-		die_errno(EXIT_USAGE, "cannot keep a program's output");
-	return fd;
+	if (m->longest_s != 0 && m->timeout_s != 0)
+		return fmin(m->longest_s, m->timeout_s);
+	if (m->longest_s != 0 || m->timeout_s != 0)
+		return m->longest_s + m->timeout_s;
+	return m->slowest_s > 0 ? fmax(least_s, times * m->slowest_s) : 0;
+}
+
+static uint64_t limit_ns(const struct measure *m)
+{
+	return (uint64_t)(measure_limit_s(m) * 1e9);
+}
+
+static void open_output(struct capture output[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (!capture_open(&output[i]))
+			die_errno(EXIT_USAGE, "cannot keep a program's output");
+}
+
+static void finish_output(struct capture output[2])
+{
+	capture_finish(&output[0]);
+	capture_finish(&output[1]);
+}
+
+static void tell_status(int status, struct measure_run *run)
+{
+	int number;
+
+	if (WIFSIGNALED(status)) {
+		number = WTERMSIG(status);
+		snprintf(run->failure, sizeof(run->failure),
+			 "ended by signal %d (%s)", number, strsignal(number));
+	} else if (WEXITSTATUS(status) != 0) {
+		snprintf(run->failure, sizeof(run->failure), "exit status %d",
+			 WEXITSTATUS(status));
+	}
 }
 
 static void tell_failure(const struct launch *launch, struct measure_run *run)
 {
-	int status = launch->status, number;
-
-	if (launch->stopped_by != 0) {
+	if (launch_overflowed(launch)) {
+		snprintf(run->failure, sizeof(run->failure),
+			 "it wrote more than the %d MiB that are kept in "
+			 "memory, and was ended: send its output elsewhere "
+			 "(sh -c '... >/dev/null')",
+			 CAPTURE_MOST >> 20);
+	} else if (launch->stopped_by != 0) {
 		snprintf(run->failure, sizeof(run->failure),
 			 "stopped by signal %d (%s), as if it wanted the "
 			 "terminal",
@@ -58,15 +98,10 @@ static void tell_failure(const struct launch *launch, struct measure_run *run)
 	} else if (launch->too_long) {
 		run->too_long = true;
 		snprintf(run->failure, sizeof(run->failure),
-			 "it still ran after %s, and was ended",
+			 "it still ran after %s, and was ended (--timeout T)",
 			 units_time((double)launch->limit_ns));
-	} else if (WIFSIGNALED(status)) {
-		number = WTERMSIG(status);
-		snprintf(run->failure, sizeof(run->failure),
-			 "ended by signal %d (%s)", number, strsignal(number));
-	} else if (WEXITSTATUS(status) != 0) {
-		snprintf(run->failure, sizeof(run->failure), "exit status %d",
-			 WEXITSTATUS(status));
+	} else {
+		tell_status(launch->status, run);
 	}
 }
 
@@ -107,6 +142,7 @@ static void run_alone(struct measure *measure, struct launch *launch,
 		return;
 	}
 	run->asked = launch_watch(launch);
+	finish_output(run->output);
 	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
 	take_events(measure, launch, run);
 	take_usage(launch, run);
@@ -131,14 +167,16 @@ static void fail_server(const struct launch *server, struct measure_run *run,
 			const char *what)
 {
 	run->failure[0] = '\0';
-	if (server->ended)
+	if (server->ended || server->stopped_by != 0 ||
+	    launch_overflowed(server)) {
 		tell_failure(server, run);
-	if (run->failure[0] == '\0')
-		snprintf(run->failure, sizeof(run->failure), "exit status 0");
-	if (server->ended)
+		if (run->failure[0] == '\0')
+			snprintf(run->failure, sizeof(run->failure),
+				 "exit status 0");
 		prefix_failure(run, what);
-	else
+	} else {
 		snprintf(run->failure, sizeof(run->failure), "%s", what);
+	}
 	prefix_failure(run, "the server");
 }
 
@@ -148,15 +186,15 @@ static void run_load(struct measure *measure, struct launch *server,
 	static char shell[] = "sh", option[] = "-c";
 	char *command = xstrdup(measure->server->load);
 	char *argv[] = {shell, option, command, NULL};
-	const int files[] = {measure->empty, run->files[0], run->files[1]};
 	struct launch load = {
 		.path = "/bin/sh",
 		.argv = argv,
 		.variables = measure->server->variables,
 		.held = &measure->held,
-		.files = files,
+		.input = measure->empty,
+		.output = run->output,
 		.beside = server,
-		.limit_ns = (uint64_t)(measure->longest_s * 1e9),
+		.limit_ns = limit_ns(measure),
 	};
 	int error = launch_start(&load);
 
@@ -167,39 +205,70 @@ static void run_load(struct measure *measure, struct launch *server,
 		return;
 	}
 	run->asked = launch_watch(&load);
+	finish_output(run->output);
 	take_events(measure, &load, run);
 	run->wall_s = (double)load.wall_ns / 1e9;
 	tell_failure(&load, run);
 	prefix_failure(run, "the load");
 }
 
-/* SIGTERM is how we end it, and SIGKILL too. */
-static void judge_end(const struct launch *server, struct measure_run *run)
+/* What is wrong with it when the load is over, or "".  One that its load ends
+ * is ending then: whether it has ended already would be chance. */
+static const char *look_again(struct launch *server)
+{
+	const uint64_t last_ns = 50000000;
+	bool ended = launch_look(server, last_ns);
+
+	if (server->stopped_by != 0 || launch_overflowed(server))
+		return "while the load ran";
+	return ended ? "ended while the load ran" : "";
+}
+
+/* SIGTERM is how we end it, SIGKILL too, and so a shell says of the first. */
+static bool ended_as_asked(int status)
+{
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGTERM ||
+		       WTERMSIG(status) == SIGKILL;
+	return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 128 + SIGTERM;
+}
+
+/* Some always end with a status of their own: what counts is a new one. */
+static void judge_end(struct measure *measure, const struct launch *server,
+		      struct measure_run *run)
 {
 	int status = server->status;
 
-	if (run->failure[0] != '\0' || !WIFSIGNALED(status) ||
-	    WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)
+	if (run->failure[0] != '\0' || run->asked != 0 || server->late)
 		return;
-	fail_server(server, run, "when it was asked to end");
+	if (!measure->server_ended)
+		measure->server_status = status;
+	if (WIFSIGNALED(status) && !ended_as_asked(status))
+		fail_server(server, run, "when it was asked to end");
+	else if (!ended_as_asked(status) && status != measure->server_status)
+		fail_server(server, run,
+			    "when it was asked to end, not as in the first "
+			    "run");
+	measure->server_ended = true;
 }
 
 static void with_server(struct measure *measure, struct launch *server,
 			struct measure_run *run)
 {
-	const char *trouble = server_wait(measure->server, server,
-					  run->server_files, &run->asked);
+	const char *trouble = server_wait(measure->server, server, &run->asked);
 	uint64_t shootdowns = stats_tlb_shootdowns();
 
-	if (*trouble == '\0' && run->asked == 0)
+	if (*trouble == '\0' && run->asked == 0) {
 		run_load(measure, server, run);
-	if (*trouble == '\0' && server->ended && run->asked == 0)
-		trouble = "ended while the load ran";
+		if (run->asked == 0)
+			trouble = look_again(server);
+	}
 	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
 	if (*trouble != '\0')
 		fail_server(server, run, trouble);
 	launch_end(server, measure->server->end_ns);
-	judge_end(server, run);
+	finish_output(run->server_output);
+	judge_end(measure, server, run);
 	take_events(measure, server, run);
 	take_usage(server, run);
 }
@@ -207,68 +276,61 @@ static void with_server(struct measure *measure, struct launch *server,
 static void run_server(struct measure *measure, struct launch *launch,
 		       struct measure_run *run)
 {
-	const int files[] = {measure->empty, new_file(), new_file()};
 	int error;
 
-	launch->files = files;
-	run->server_files[0] = files[1];
-	run->server_files[1] = files[2];
+	run->has_server = true;
+	open_output(run->server_output);
+	launch->output = run->server_output;
 	error = launch_start(launch);
 	if (error == 0)
 		with_server(measure, launch, run);
 	else
 		snprintf(run->failure, sizeof(run->failure),
 			 "cannot start %s: %s", measure->path, strerror(error));
+	finish_output(run->server_output);
+}
+
+/* A program begins as a copy of us, and what we have in use then counts as its
+ * peak. */
+static void give_memory_back(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
 }
 
 void measure_run(struct measure *measure, char **variables,
 		 const cpu_set_t *cpus, struct measure_run *run)
 {
-	const int files[] = {measure->empty, new_file(), new_file()};
 	struct launch launch = {
 		.path = measure->path,
 		.argv = measure->argv,
 		.variables = variables,
 		.held = &measure->held,
-		.files = files,
+		.input = measure->empty,
+		.output = run->output,
 		.cpus = cpus,
+		.adopts = measure->adopts,
 	};
 
+	give_memory_back();
 	measure->runs++;
-	*run = (struct measure_run){.files = {files[1], files[2]},
-				    .server_files = {-1, -1}};
+	*run = (struct measure_run){0};
+	open_output(run->output);
 	if (measure->server != NULL) {
 		run_server(measure, &launch, run);
-		return;
+	} else {
+		launch.limit_ns = limit_ns(measure);
+		run_alone(measure, &launch, run);
 	}
-	launch.limit_ns = (uint64_t)(measure->longest_s * 1e9);
-	run_alone(measure, &launch, run);
-}
-
-static char *output_of(int fd)
-{
-	size_t size, have = 0;
-	struct stat st;
-	char *text;
-	ssize_t n;
-
-	if (fstat(fd, &st) != 0)
-		die_errno(EXIT_FAILED, "cannot read a program's output");
-	size = (size_t)st.st_size;
-	text = xcalloc(size + 1, 1);
-	while (have < size &&
-	       (n = pread(fd, text + have, size - have, (off_t)have)) > 0)
-		have += (size_t)n;
-	for (size_t i = 0; i < have; i++)
-		if (text[i] == '\0')
-			text[i] = '\n';
-	text[have] = '\0';
-	return text;
+	finish_output(run->output);
+	if (run->failure[0] == '\0' && run->asked == 0 && !run->paused)
+		measure->slowest_s = fmax(measure->slowest_s, run->wall_s);
 }
 
 char *measure_output(const struct measure_run *run, int which)
 {
-	return output_of(run->files[which]);
+	return xstrdup(capture_text(&run->output[which]));
 }
 
 /* Where the last lines begin. */
@@ -307,31 +369,25 @@ static void show_lines(const char *name, const char *text)
 	free(line);
 }
 
-static void show_file(const char *name, int fd)
-{
-	char *text = output_of(fd);
-
-	show_lines(name, text);
-	free(text);
-}
-
 void measure_show(const struct measure_run *run)
 {
-	bool server = run->server_files[0] != -1;
+	const struct capture *out = run->output, *server = run->server_output;
 
-	show_file(server ? "the load's stdout" : "stdout", run->files[0]);
-	show_file(server ? "the load's stderr" : "stderr", run->files[1]);
-	if (!server)
+	show_lines(run->has_server ? "the load's stdout" : "stdout",
+		   capture_text(&out[0]));
+	show_lines(run->has_server ? "the load's stderr" : "stderr",
+		   capture_text(&out[1]));
+	if (!run->has_server)
 		return;
-	show_file("the server's stdout", run->server_files[0]);
-	show_file("the server's stderr", run->server_files[1]);
+	show_lines("the server's stdout", capture_text(&server[0]));
+	show_lines("the server's stderr", capture_text(&server[1]));
 }
 
 void measure_free(struct measure_run *run)
 {
 	for (int i = 0; i < 2; i++) {
-		close(run->files[i]);
-		if (run->server_files[i] != -1)
-			close(run->server_files[i]);
+		capture_free(&run->output[i]);
+		if (run->has_server)
+			capture_free(&run->server_output[i]);
 	}
 }

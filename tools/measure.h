@@ -2,11 +2,14 @@
 /*
  * measure: one run of a program, what it took and what it said.
  *
- * Its standard input is empty; what it writes is kept in memory, out of the
- * way of any disk or terminal.  Signals that ask us to end end the run.
+ * Its standard input is empty; what it writes goes through a pipe into memory,
+ * out of the way of any disk or terminal.  Signals that ask us to end end the
+ * run.
  *
  * A server is started, and when it is ready a load runs beside it: the time
- * that passed and the output are the load's, all else is the server's.
+ * that passed and the output are the load's, all else is the server's.  It must
+ * not end before it is asked to, and then as in the first run of all, unless
+ * that is of SIGTERM or with status 0.
  */
 #ifndef MMGATE_MEASURE_H
 #define MMGATE_MEASURE_H
@@ -15,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture.h"
 #include "group.h"
 #include "launch.h"
 #include "server.h"
@@ -25,10 +29,15 @@ struct measure {
 	char **argv;
 	struct launch_signals held;
 	int empty;        /* /dev/null */
-	double longest_s; /* a run that takes longer fails; 0: none does */
+	bool adopts;      /* what its runs start is found wherever it goes */
+	double longest_s; /* a run that takes longer fails; 0: see below */
+	double timeout_s; /* the same, by who uses us; 0: nothing was said */
 	const struct server *server; /* NULL: the program ends by itself */
 
 	/* So far. */
+	double slowest_s; /* of the runs that were good */
+	bool server_ended;
+	int server_status;  /* then, for the first time */
 	double paused_s;    /* when we were stopped: nobody's time */
 	size_t runs;        /* those that were stopped with us, too */
 	size_t left_behind; /* of them, those that left processes behind, */
@@ -47,8 +56,10 @@ struct measure_run {
 	int asked;   /* the signal that asked us to end, and ended it, or 0 */
 	bool paused; /* we were stopped meanwhile: its times are none */
 	bool too_long;
-	int files[2];        /* stdout, stderr, the load's where there is one */
-	int server_files[2]; /* the server's; -1: there is none */
+	/* stdout and stderr; of the load, where there is one */
+	struct capture output[2];
+	bool has_server;
+	struct capture server_output[2];
 	char failure[MEASURE_LINE]; /* "exit status 3", ...; "": none */
 };
 
@@ -56,12 +67,15 @@ struct measure_run {
 void measure_begin(struct measure *measure, const char *path, char **argv);
 void measure_end(struct measure *measure);
 
+/* What a run may take at most; 0: any time.  Where nothing was said it is
+ * twenty times what the slowest has taken so far, and a minute at least. */
+double measure_limit_s(const struct measure *measure);
+
 /* Runs it.  `cpus` may be NULL: all that we may use. */
 void measure_run(struct measure *measure, char **variables,
 		 const cpu_set_t *cpus, struct measure_run *run);
 
-/* What it wrote to stdout (0) or stderr (1), in memory of its own: a zero byte
- * in it becomes a line's end. */
+/* What it wrote to stdout (0) or stderr (1), in memory of its own. */
 char *measure_output(const struct measure_run *run, int which);
 
 /* Shows the last lines of both, on stderr. */

@@ -195,8 +195,16 @@ static enum rounds_end run_one(struct rounds *rounds, size_t config,
 	return end;
 }
 
-/* Who is to run yet, in a random order; returns how many.  The first output of
- * all is the one to compare with, and is the first configuration's. */
+/* Is it that of which the output, or a server's end, is what those of all
+ * others are compared with? */
+static bool is_first_run(const struct rounds *rounds)
+{
+	return (rounds->check_output && rounds->reference == NULL) ||
+	       (rounds->measure->server != NULL && rounds->measure->runs == 0);
+}
+
+/* Who is to run yet, in a random order; returns how many.  The first run of all
+ * is the first configuration's, where that matters. */
 static size_t draw(struct rounds *rounds, size_t *order)
 {
 	size_t count = 0, fixed;
@@ -205,7 +213,7 @@ static size_t draw(struct rounds *rounds, size_t *order)
 		if ((rounds->left_out == NULL || !rounds->left_out[i]) &&
 		    !rounds->had[i])
 			order[count++] = i;
-	fixed = rounds->check_output && rounds->reference == NULL;
+	fixed = is_first_run(rounds);
 	for (size_t i = count; i > fixed + 1; i--) {
 		size_t j = fixed + ratio_random(&rounds->random, i - fixed);
 		size_t last = order[i - 1];

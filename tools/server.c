@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "die.h"
@@ -30,71 +30,74 @@ bool server_set_ready(struct server *server, const char *regex,
 
 /* --- by its output --- */
 
-static bool says_so(const struct server *server, int file)
+static bool says_so(const struct server *server, const struct launch *launch)
 {
-	struct stat st;
-	bool found = false;
-	char *text;
-	ssize_t n;
-
-	if (fstat(file, &st) != 0 || st.st_size == 0)
-		return false;
-	text = xcalloc((size_t)st.st_size + 1, 1);
-	n = pread(file, text, (size_t)st.st_size, 0);
-	for (ssize_t i = 0; i < n; i++)
-		if (text[i] == '\0')
-			text[i] = '\n';
-	found = n > 0 && regexec(&server->ready, text, 0, NULL, 0) == 0;
-	free(text);
-	return found;
+	for (int i = 0; i < 2; i++)
+		if (regexec(&server->ready, capture_text(&launch->output[i]), 0,
+			    NULL, 0) == 0)
+			return true;
+	return false;
 }
 
 /* --- by its sockets --- */
 
-/* Calls `each` with the lines of a file until one is true. */
-static bool any_line(const char *path,
-		     bool (*each)(const char *line, unsigned long inode),
-		     unsigned long inode)
+/* One look at all its processes: the sockets that listen, in the network that
+ * the last of them is in. */
+struct look {
+	char network[64];
+	unsigned long *listening;
+	size_t count, room;
+};
+
+static bool listens_tcp(const char *line, unsigned long *inode)
+{
+	unsigned state;
+
+	return sscanf(line, "%*s %*s %*s %x %*s %*s %*s %*s %*s %lu", &state,
+		      inode) == 2 &&
+	       state == LISTENS_TCP;
+}
+
+static bool listens_local(const char *line, unsigned long *inode)
+{
+	unsigned flags;
+
+	return sscanf(line, "%*s %*s %*s %x %*s %*s %lu", &flags, inode) == 2 &&
+	       (flags & LISTENS_LOCAL) != 0;
+}
+
+static void add_listening(struct look *look, unsigned long inode)
+{
+	if (look->count == look->room) {
+		look->room = look->room == 0 ? 64 : 2 * look->room;
+		look->listening = xrealloc(
+			look->listening, look->room * sizeof(*look->listening));
+	}
+	look->listening[look->count++] = inode;
+}
+
+static void read_table(struct look *look, const char *path,
+		       bool (*listens)(const char *line, unsigned long *inode))
 {
 	FILE *f = fopen(path, "re");
 	char *line = NULL;
 	size_t room = 0;
-	bool found = false;
+	unsigned long inode;
 
 	if (f == NULL)
-		return false;
-	while (!found && getline(&line, &room, f) > 0)
-		found = each(line, inode);
+		return;
+	while (getline(&line, &room, f) > 0)
+		if (listens(line, &inode))
+			add_listening(look, inode);
 	free(line);
 	fclose(f);
-	return found;
 }
 
-static bool listens_tcp(const char *line, unsigned long inode)
-{
-	unsigned state;
-	unsigned long other;
-
-	return sscanf(line, "%*s %*s %*s %x %*s %*s %*s %*s %*s %lu", &state,
-		      &other) == 2 &&
-	       other == inode && state == LISTENS_TCP;
-}
-
-static bool listens_local(const char *line, unsigned long inode)
-{
-	unsigned flags;
-	unsigned long other;
-
-	return sscanf(line, "%*s %*s %*s %x %*s %*s %lu", &flags, &other) ==
-		       2 &&
-	       other == inode && (flags & LISTENS_LOCAL) != 0;
-}
-
-static bool is_listening(pid_t pid, unsigned long inode)
+static void read_tables(struct look *look, pid_t pid)
 {
 	static const struct {
 		const char *name;
-		bool (*each)(const char *line, unsigned long inode);
+		bool (*listens)(const char *line, unsigned long *inode);
 	} tables[] = {
 		{"tcp", listens_tcp},
 		{"tcp6", listens_tcp},
@@ -102,74 +105,99 @@ static bool is_listening(pid_t pid, unsigned long inode)
 	};
 	char path[PATH];
 
+	look->count = 0;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)pid,
 			 tables[i].name);
-		if (any_line(path, tables[i].each, inode))
-			return true;
+		read_table(look, path, tables[i].listens);
 	}
-	return false;
+}
+
+static bool read_link(const char *path, char *target, size_t size)
+{
+	ssize_t n = readlink(path, target, size - 1);
+
+	target[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static void enter_network(struct look *look, pid_t pid)
+{
+	char path[PATH], network[sizeof(look->network)];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+	if (read_link(path, network, sizeof(network)) &&
+	    strcmp(network, look->network) == 0)
+		return;
+	memcpy(look->network, network, sizeof(network));
+	read_tables(look, pid);
 }
 
 /* Is the descriptor a socket that listens? */
-static bool fd_listens(pid_t pid, const char *name)
+static bool fd_listens(const struct look *look, const char *directory,
+		       const char *name)
 {
 	char path[PATH], target[64];
 	unsigned long inode;
-	ssize_t n;
+	size_t i = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, name);
-	n = readlink(path, target, sizeof(target) - 1);
-	if (n <= 0)
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	if (!read_link(path, target, sizeof(target)) ||
+	    sscanf(target, "socket:[%lu]", &inode) != 1)
 		return false;
-	target[n] = '\0';
-	return sscanf(target, "socket:[%lu]", &inode) == 1 &&
-	       is_listening(pid, inode);
+	while (i < look->count && look->listening[i] != inode)
+		i++;
+	return i < look->count;
 }
 
-/* Calls `each` with the names of a directory that are numbers, until one is
- * true. */
-static bool any_number(const char *path, bool (*each)(pid_t pid, const char *),
-		       pid_t pid)
+static bool member_listens(const struct group_member *member, void *context)
 {
-	DIR *dir = opendir(path);
+	struct look *look = context;
 	const struct dirent *entry;
+	char path[32];
 	bool found = false;
+	DIR *dir;
 
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)member->pid);
+	dir = opendir(path);
 	if (dir == NULL)
 		return false;
+	enter_network(look, member->pid);
 	while (!found && (entry = readdir(dir)) != NULL)
 		found = isdigit((unsigned char)entry->d_name[0]) &&
-			each(pid, entry->d_name);
+			fd_listens(look, path, entry->d_name);
 	closedir(dir);
 	return found;
 }
 
-static bool member_listens(pid_t group, const char *name)
+bool server_is_ready(const struct server *server, const struct launch *launch)
 {
-	pid_t pid = (pid_t)strtol(name, NULL, 10);
-	char path[PATH];
+	struct look look = {0};
+	bool ready;
 
-	if (getpgid(pid) != group)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	return any_number(path, fd_listens, pid);
+	if (server->has_ready)
+		return says_so(server, launch);
+	ready = group_any(launch_group(launch), member_listens, &look);
+	free(look.listening);
+	return ready;
 }
 
-bool server_is_ready(const struct server *server, const struct launch *launch,
-		     const int files[2])
+static uint64_t now_ns(void)
 {
-	if (server->has_ready)
-		return says_so(server, files[0]) || says_so(server, files[1]);
-	return any_number("/proc", member_listens, launch->pid);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 const char *server_wait(const struct server *server, struct launch *launch,
-			const int files[2], int *asked)
+			int *asked)
 {
-	for (uint64_t spent = 0; spent < server->ready_ns; spent += step_ns) {
+	const uint64_t from = now_ns();
+
+	do {
 		/* In this order: what is ready and ends at once has ended. */
-		bool ready = server_is_ready(server, launch, files);
+		bool ready = server_is_ready(server, launch);
 
 		if (launch_look(launch, ready ? 0 : step_ns))
 			return "ended before it was ready";
@@ -178,7 +206,7 @@ const char *server_wait(const struct server *server, struct launch *launch,
 		*asked = launch_asked();
 		if (*asked != 0)
 			return "";
-	}
+	} while (now_ns() - from < server->ready_ns);
 	return server->has_ready
 		       ? "was not ready in time: nothing that it wrote matches "
 			 "--ready"

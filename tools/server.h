@@ -2,8 +2,8 @@
 /*
  * server: a program that does not end by itself, and when it is ready.
  *
- * It is ready when a line of its output matches, or else when a process of its
- * group listens: on TCP, or on a socket of the local kind.
+ * It is ready when a line of its output matches, or else when one of its
+ * processes listens: on TCP, or on a socket of the local kind.
  */
 #ifndef MMGATE_SERVER_H
 #define MMGATE_SERVER_H
@@ -29,14 +29,13 @@ struct server {
 bool server_set_ready(struct server *server, const char *regex,
 		      char why[SERVER_LINE]);
 
-/* Is what it wrote to these two files, or the state of its sockets, that of a
- * server that is ready? */
-bool server_is_ready(const struct server *server, const struct launch *launch,
-		     const int files[2]);
+/* Is what it wrote, or the state of its sockets, that of a server that is
+ * ready? */
+bool server_is_ready(const struct server *server, const struct launch *launch);
 
 /* Waits until it is.  "": it is; else what is wrong.  A signal that asks us to
  * end is returned in `asked`. */
 const char *server_wait(const struct server *server, struct launch *launch,
-			const int files[2], int *asked);
+			int *asked);
 
 #endif

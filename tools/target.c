@@ -12,7 +12,7 @@
 static const uint64_t ready_ns = UINT64_C(30000000000),
 		      end_ns = UINT64_C(5000000000);
 
-static const double longest_stop_s = 3600;
+static const double longest_stop_s = 3600, longest_timeout_s = 24 * 3600;
 
 void target_init(struct target *target, const char *who)
 {
@@ -34,6 +34,9 @@ bool target_option(struct target *t, int option)
 		return true;
 	case TARGET_CHECK_OUTPUT:
 		t->check_output = true;
+		return true;
+	case TARGET_TIMEOUT:
+		t->timeout_text = optarg;
 		return true;
 	case TARGET_LOAD:
 		t->server.load = optarg;
@@ -111,6 +114,9 @@ static void check_words(struct target *t)
 	if (!metric_set(&t->metric, t->metric_text, t->lower, why))
 		die(EXIT_USAGE, "%s: --metric %s: %s", t->who, t->metric_text,
 		    why);
+	if (t->timeout_text != NULL)
+		t->timeout_s = target_seconds(t, "--timeout", t->timeout_text,
+					      longest_timeout_s);
 	if (t->stop_wait_text != NULL)
 		take_stop_wait(t);
 	if (t->ready_text == NULL)
@@ -151,6 +157,7 @@ void target_begin(struct target *t, char **command)
 	measure_begin(&t->measure, t->preflight.path, command);
 	if (t->server.load != NULL)
 		t->measure.server = &t->server;
+	t->measure.timeout_s = t->timeout_s;
 }
 
 static void tell_left(const struct target *t)

@@ -19,8 +19,9 @@
 
 struct target {
 	const char *who; /* the command, for messages */
-	const char *metric_text, *ready_text, *stop_wait_text;
+	const char *metric_text, *timeout_text, *ready_text, *stop_wait_text;
 	bool lower, check_output;
+	double timeout_s; /* 0: nothing was said */
 	struct metric metric;
 	struct server server; /* .load is NULL: none */
 	struct preflight preflight;
@@ -33,6 +34,7 @@ enum {
 	TARGET_METRIC = 256,
 	TARGET_LOWER,
 	TARGET_CHECK_OUTPUT,
+	TARGET_TIMEOUT,
 	TARGET_LOAD,
 	TARGET_READY,
 	TARGET_STOP_WAIT,
@@ -43,6 +45,7 @@ enum {
 	{"metric", required_argument, NULL, TARGET_METRIC},                    \
 		{"lower", no_argument, NULL, TARGET_LOWER},                    \
 		{"check-output", no_argument, NULL, TARGET_CHECK_OUTPUT},      \
+		{"timeout", required_argument, NULL, TARGET_TIMEOUT},          \
 		{"load", required_argument, NULL, TARGET_LOAD},                \
 		{"ready", required_argument, NULL, TARGET_READY},              \
 	{                                                                      \
@@ -62,6 +65,10 @@ enum {
 	"is)\n" \
 	"  --check-output   stdout must be the same in each run, but for " \
 	"REGEX's numbers\n" \
+	"  --timeout T      a run (of --load's, where there is one) that takes " \
+	"longer\n" \
+	"                   fails; without, one that takes far longer than those " \
+	"before it\n" \
 	"  --load CMD       the program is a server: when it is ready, sh -c CMD " \
 	"runs beside\n" \
 	"                   it, without the library; time and output are that " \
