@@ -26,8 +26,8 @@ TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
 	report_blame report_json report_text report_diff chart flame \
 	report_html export export_folded export_chrome \
 	export_prometheus stats sampler \
-	rundir capture group launch rewrite preflight probe_calls probe metric \
-	config server measure machine profile progress rounds target \
+	rundir capture group spenders launch rewrite preflight probe_calls probe \
+	metric config server measure machine profile progress rounds target \
 	comparison comparison_json comparison_text search tune advice \
 	advice_json advice_text control cmd_run cmd_report cmd_export cmd_set \
 	cmd_doctor cmd_compare cmd_tune main

@@ -306,6 +306,39 @@ stderr:
 	done
 }
 
+@test "time that is spent where the library is not is told" {
+	# A quarter of a second at least of CPU time, by itself.
+	script spend <<-'EOS'
+		while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user rest \
+			</proc/self/stat && [ "$user" -lt 25 ]; do :; done
+	EOS
+	script inside <<-'EOS'
+		env -u LD_PRELOAD ./spend
+	EOS
+	run -0 --separate-stderr mmgate compare -n 1 --config lock=none \
+		--config lock=mutex -- ./inside
+	equal "${#stderr_lines[@]}" 1 'lines on stderr'
+	contains "$stderr" 'CPU time of a run were spent by processes that left no log (such as'
+	run -0 --separate-stderr mmgate compare -n 1 --config lock=none \
+		--config lock=mutex -- ./spend
+	equal "$stderr" ''
+}
+
+@test "a full /dev/shm is no reason to miss the library" {
+	need unshare
+	unshare -m true || skip 'no mount namespaces here'
+	script full <<-EOS
+		mount -t tmpfs -o size=1m none /dev/shm || exit 77
+		dd if=/dev/zero of=/dev/shm/all bs=4k 2>/dev/null
+		exec "$BUILD/mmgate" compare -n 1 --metric '(1)' \
+			--config lock=none --config lock=mutex -- echo 1
+	EOS
+	run unshare -m ./full
+	[ "$status" != 77 ] || skip 'nothing can be mounted here'
+	equal "$status" 0
+	lacks "$output" 'never got into'
+}
+
 @test "what mmgate had in memory for a run is not in the peak of the next" {
 	script writes <<-'EOS'
 		echo rate: 1

@@ -57,11 +57,13 @@ static bool read_stat(const char *pid, char line[LINE])
 	return n > 0;
 }
 
-/* "PID (NAME) STATE PARENT GROUP ... THREADS ...": a name may have anything in
- * it, and a process whose first thread has ended lives on in the others. */
+/* "PID (NAME) STATE PARENT GROUP ... USER SYSTEM ... THREADS ...": a name may
+ * have anything in it, and a process whose first thread has ended lives on in
+ * the others. */
 static bool read_process(const char *pid, struct process *p)
 {
 	char line[LINE], *from, *to, state;
+	unsigned long user, system;
 	long threads;
 
 	if (!read_stat(pid, line))
@@ -70,10 +72,12 @@ static bool read_process(const char *pid, struct process *p)
 	to = strrchr(line, ')');
 	if (from == NULL || to == NULL ||
 	    sscanf(to + 1,
-		   " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		   " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu %*s %*s "
 		   "%*s %*s %ld",
-		   &state, &p->self.parent, &p->self.group, &threads) != 4)
+		   &state, &p->self.parent, &p->self.group, &user, &system,
+		   &threads) != 6)
 		return false;
+	p->self.cpu_s = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 	p->self.pid = (pid_t)strtol(pid, NULL, 10);
 	p->alive = strchr("ZXx", state) == NULL || threads > 1;
 	snprintf(p->self.name, GROUP_NAME, "%.*s", (int)(to - from - 1),

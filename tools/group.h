@@ -17,6 +17,7 @@ struct group {
 
 struct group_member {
 	pid_t pid, parent, group;
+	double cpu_s;          /* by clock ticks */
 	char name[GROUP_NAME]; /* as the kernel has it: any bytes */
 };
 

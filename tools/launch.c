@@ -293,6 +293,7 @@ int launch_start(struct launch *launch)
 	if (launch->held == NULL)
 		launch_hold(&launch->signals);
 	launch->started_ns = now_ns();
+	launch->next_tick_ns = launch->started_ns + launch->tick_ns;
 	launch->pid = fork();
 	if (launch->pid == 0)
 		become(launch, pipe_fd[1]);
@@ -391,27 +392,42 @@ static void drop_pending(const sigset_t *held)
 		;
 }
 
-/* Waits for a signal, and ticks meanwhile.  As sigwaitinfo(). */
-static int wait_signal(struct launch *launch, const sigset_t *held,
-		       siginfo_t *info, uint64_t *next)
+/* How long until something is to be done; UINT64_MAX: nothing is. */
+static uint64_t tick_wait(const struct launch *launch)
 {
-	struct timespec left;
-	uint64_t now = now_ns(), wait;
+	uint64_t now = now_ns();
 
 	if (launch->tick == NULL)
+		return UINT64_MAX;
+	return launch->next_tick_ns > now ? launch->next_tick_ns - now : 0;
+}
+
+static void tick_if_due(struct launch *launch)
+{
+	if (tick_wait(launch) > 0)
+		return;
+	launch->tick_ns = launch->tick(launch->tick_context);
+	launch->next_tick_ns = now_ns() + launch->tick_ns;
+}
+
+/* Waits for a signal, and ticks meanwhile.  As sigwaitinfo(). */
+static int wait_signal(struct launch *launch, const sigset_t *held,
+		       siginfo_t *info)
+{
+	struct timespec left;
+	uint64_t wait = tick_wait(launch);
+
+	if (wait == UINT64_MAX)
 		return sigwaitinfo(held, info);
-	wait = *next > now ? *next - now : 0;
 	left = timespec_of(wait);
 	if (wait > 0)
 		return sigtimedwait(held, info, &left);
-	launch->tick_ns = launch->tick(launch->tick_context);
-	*next = now_ns() + launch->tick_ns;
+	tick_if_due(launch);
 	return 0;
 }
 
 void launch_wait(struct launch *launch)
 {
-	uint64_t next = launch->started_ns + launch->tick_ns;
 	struct job job = {0};
 	siginfo_t info;
 	sigset_t held;
@@ -419,7 +435,7 @@ void launch_wait(struct launch *launch)
 	sigprocmask(SIG_SETMASK, NULL, &held);
 	while (!reap(launch, &job)) {
 		stop_with(launch->pid, &job);
-		if (wait_signal(launch, &held, &info, &next) > 0 &&
+		if (wait_signal(launch, &held, &info) > 0 &&
 		    info.si_signo != SIGCHLD)
 			take_signal(launch, &info, &job);
 	}
@@ -512,6 +528,7 @@ static void wait_once(struct launch *launch, int signals, bool signals_only,
 {
 	const uint64_t longest_ns = UINT64_C(10000000000), blind_ns = 10000000,
 		       pause_ns = 1000000;
+	const uint64_t due = tick_wait(launch);
 	struct pollfd fds[5] = {{.fd = signals, .events = POLLIN}};
 	struct timespec time;
 	nfds_t count = 1;
@@ -524,6 +541,8 @@ static void wait_once(struct launch *launch, int signals, bool signals_only,
 					      : launch->output[i].reader,
 				.events = POLLIN,
 			};
+	if (ns > due)
+		ns = due;
 	if (ns > longest_ns)
 		ns = longest_ns;
 	if (signals == -1 && ns > blind_ns)
@@ -554,6 +573,7 @@ static int wait_taking(struct launch *launch, const sigset_t *signals,
 		wait_once(launch, fd, taken > 0 && taken < few,
 			  longest_ns - spent);
 		taken = take_output(launch);
+		tick_if_due(launch);
 		if (is_too_much(launch)) {
 			errno = EINTR;
 			break;

@@ -82,7 +82,7 @@ struct launch {
 	int stopped_by; /* the signal that stopped it, for which it was ended */
 
 	/* What to do meanwhile, in `tick_ns` and then each time after as many
-	 * ns as it says; NULL: nothing.  For launch_wait(). */
+	 * ns as it says; NULL: nothing. */
 	uint64_t (*tick)(void *context);
 	void *tick_context;
 	uint64_t tick_ns;
@@ -90,7 +90,7 @@ struct launch {
 	struct launch_signals signals;
 	struct sigaction size_action;
 	bool size_ignored;
-	uint64_t started_ns;
+	uint64_t started_ns, next_tick_ns;
 };
 
 /* From here on a write of ours beyond RLIMIT_FSIZE fails and does not kill us.

@@ -128,6 +128,32 @@ static void take_events(struct measure *measure, const struct launch *launch,
 	measure->killed += launch->late;
 }
 
+/* --- who spends the time --- */
+
+/* Also while a load runs beside it. */
+struct looking {
+	struct spenders *spenders;
+	const struct launch *launch;
+};
+
+static uint64_t look_at_spenders(void *context)
+{
+	const uint64_t step_ns = 20000000;
+	const struct looking *looking = context;
+
+	if (!looking->launch->ended)
+		spenders_look(looking->spenders, looking->launch->pid);
+	return step_ns;
+}
+
+static void look_at(struct launch *launch, struct looking *looking)
+{
+	if (looking->spenders == NULL)
+		return;
+	launch->tick = look_at_spenders;
+	launch->tick_context = looking;
+}
+
 /* --- a program that ends by itself --- */
 
 static void run_alone(struct measure *measure, struct launch *launch,
@@ -183,6 +209,7 @@ static void fail_server(const struct launch *server, struct measure_run *run,
 static void run_load(struct measure *measure, struct launch *server,
 		     struct measure_run *run)
 {
+	struct looking looking = {measure->spenders, server};
 	static char shell[] = "sh", option[] = "-c";
 	char *command = xstrdup(measure->server->load);
 	char *argv[] = {shell, option, command, NULL};
@@ -196,8 +223,10 @@ static void run_load(struct measure *measure, struct launch *server,
 		.beside = server,
 		.limit_ns = limit_ns(measure),
 	};
-	int error = launch_start(&load);
+	int error;
 
+	look_at(&load, &looking);
+	error = launch_start(&load);
 	free(command);
 	if (error != 0) {
 		snprintf(run->failure, sizeof(run->failure),
@@ -312,7 +341,9 @@ void measure_run(struct measure *measure, char **variables,
 		.cpus = cpus,
 		.adopts = measure->adopts,
 	};
+	struct looking looking = {measure->spenders, &launch};
 
+	look_at(&launch, &looking);
 	give_memory_back();
 	measure->runs++;
 	*run = (struct measure_run){0};

@@ -22,6 +22,7 @@
 #include "group.h"
 #include "launch.h"
 #include "server.h"
+#include "spenders.h"
 
 /* What is the same for all runs of a command. */
 struct measure {
@@ -33,6 +34,7 @@ struct measure {
 	double longest_s; /* a run that takes longer fails; 0: see below */
 	double timeout_s; /* the same, by who uses us; 0: nothing was said */
 	const struct server *server; /* NULL: the program ends by itself */
+	struct spenders *spenders;   /* filled by a run; NULL: nobody looks */
 
 	/* So far. */
 	double slowest_s; /* of the runs that were good */
@@ -42,7 +44,10 @@ struct measure {
 	size_t runs;        /* those that were stopped with us, too */
 	size_t left_behind; /* of them, those that left processes behind, */
 	char left_name[GROUP_NAME]; /* such as this one, which were killed */
-	size_t killed;              /* those whose server did not end in time */
+	double unlogged_s; /* of a run with a log: see profile.h; 0: little */
+	double unlogged_of_s;
+	char unlogged_name[GROUP_NAME];
+	size_t killed; /* those whose server did not end in time */
 };
 
 enum { MEASURE_LINE = 512 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "die.h"
@@ -13,6 +14,17 @@
 
 static const char unset[] = "MMGATE_LOG", no_events[] = "MMGATE_EVENTS=off",
 		  some_events[] = "MMGATE_EVENTS=every:16";
+
+/* For the log of a large process, or those of some that are small.  Where a
+ * file system is full a process leaves none, as if the library were not in. */
+static bool has_room(const char *path)
+{
+	const uint64_t least = 32 << 20;
+	struct statvfs st;
+
+	return statvfs(path, &st) == 0 &&
+	       (uint64_t)st.f_bavail * st.f_frsize >= least;
+}
 
 char *profile_directory(char why[256])
 {
@@ -23,6 +35,10 @@ char *profile_directory(char why[256])
 	for (size_t i = 0; i < 2; i++) {
 		char *path = xasprintf("%s/mmgate-log-XXXXXX", parents[i]);
 
+		if (i == 0 && !has_room(parents[i])) {
+			free(path);
+			continue;
+		}
 		if (mkdtemp(path) != NULL)
 			return path;
 		snprintf(why, 256, "cannot make a directory in %s: %s",
@@ -139,7 +155,44 @@ static void take_hists(struct profile *p, struct hists *hists)
 	hist_drop(&hists->kernel);
 }
 
-bool profile_read(struct profile *p, const char *directory)
+/* A process may have left one and then executed what leaves none. */
+static bool is_of(const struct log_process *p, const struct spender *s)
+{
+	const char *slash = strrchr(p->exe, '/');
+
+	return p->pid == (uint32_t)s->pid &&
+	       (s->exe[0] == '\0' || slash == NULL ||
+		strncmp(slash + 1, s->exe, GROUP_NAME - 1) == 0);
+}
+
+static bool left_log(const struct log_dir *dir, const struct spender *s)
+{
+	for (size_t i = 0; i < dir->count; i++)
+		if (is_of(log_process(dir->logs[i]), s))
+			return true;
+	return false;
+}
+
+static void take_unlogged(struct profile *p, const struct log_dir *dir,
+			  const struct spenders *spenders)
+{
+	double most_s = 0;
+
+	for (size_t i = 0; i < spenders->count; i++) {
+		const struct spender *s = &spenders->list[i];
+
+		if (left_log(dir, s))
+			continue;
+		p->unlogged_s += s->cpu_s;
+		if (s->cpu_s <= most_s)
+			continue;
+		most_s = s->cpu_s;
+		memcpy(p->unlogged_name, s->name, GROUP_NAME);
+	}
+}
+
+bool profile_read(struct profile *p, const char *directory,
+		  const struct spenders *spenders)
 {
 	char *why = NULL;
 	struct log_dir *dir = log_dir_try(directory, &why);
@@ -151,6 +204,7 @@ bool profile_read(struct profile *p, const char *directory)
 	if (dir == NULL)
 		return false;
 	p->processes = dir->count;
+	take_unlogged(p, dir, spenders);
 	for (size_t i = 0; i < dir->count; i++) {
 		add_process(p, log_process(dir->logs[i]), &hists);
 		add_shares(&shares, dir->logs[i]);

@@ -15,6 +15,7 @@
 #include "hist.h"
 #include "log.h"
 #include "ops.h"
+#include "spenders.h"
 
 struct profile_op {
 	uint64_t count;
@@ -36,17 +37,23 @@ struct profile {
 	double spread;
 	double wait_ns, wait_p99_ns, wait_max_ns;
 	double kernel_p99_ns, kernel_max_ns;
+	/* CPU time that was seen to be spent by processes without a log, such
+	 * as this one. */
+	double unlogged_s;
+	char unlogged_name[GROUP_NAME];
 };
 
-/* A directory for a log; NULL: `why` has a line. */
+/* A directory for a log, in memory if there is room; NULL: `why` has a line. */
 char *profile_directory(char why[256]);
 
 /* A launch's variables with a log, "MMGATE_LOG=DIRECTORY", which they leave
  * out: an array that is the caller's to free, not what it points to. */
 char **profile_variables(char **variables, char *log);
 
-/* Reads what was left there.  False: no process left a log. */
-bool profile_read(struct profile *profile, const char *directory);
+/* Reads what was left there, by the run of which these spent the time.  False:
+ * no process left a log. */
+bool profile_read(struct profile *profile, const char *directory,
+		  const struct spenders *spenders);
 
 /* Takes the directory away, or says that it cannot, and frees its name. */
 void profile_drop(char *directory);

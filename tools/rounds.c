@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rounds.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,23 +145,52 @@ static bool run_into(struct rounds *rounds, size_t config,
 	return counts;
 }
 
+/* As above; whether a process left one is in `seen`. */
+static bool run_profiled(struct rounds *rounds, size_t config,
+			 struct measure_run *run, bool *seen)
+{
+	struct profile *profile = &rounds->profiles[config];
+	struct spenders spenders = {0};
+	char why[256], *directory = profile_directory(why);
+	bool counts;
+
+	if (directory == NULL)
+		die(EXIT_USAGE, "%s", why);
+	rounds->measure->spenders = &spenders;
+	counts = run_into(rounds, config, directory, run);
+	rounds->measure->spenders = NULL;
+	*seen = profile_read(profile, directory, &spenders);
+	profile->wall_s = run->wall_s;
+	profile_drop(directory);
+	spenders_free(&spenders);
+	return counts;
+}
+
+/* Most of the time in processes that the library is not in: then what is
+ * compared is next to nothing. */
+static void note_unlogged(struct measure *measure,
+			  const struct profile *profile,
+			  const struct measure_run *run)
+{
+	const double part = 0.5, least_s = 0.1;
+
+	if (run->asked != 0 || profile->unlogged_s < least_s ||
+	    profile->unlogged_s < part * run->cpu_s)
+		return;
+	measure->unlogged_s = profile->unlogged_s;
+	measure->unlogged_of_s = fmax(run->cpu_s, profile->unlogged_s);
+	memcpy(measure->unlogged_name, profile->unlogged_name, GROUP_NAME);
+}
+
 /* With a log.  NULL, or what is wrong. */
 static char *run_logged(struct rounds *rounds, size_t config,
 			struct measure_run *run)
 {
-	struct profile *profile = &rounds->profiles[config];
-	char why[256], *directory;
-	bool seen, counts;
+	bool seen;
 
-	do {
-		directory = profile_directory(why);
-		if (directory == NULL)
-			die(EXIT_USAGE, "%s", why);
-		counts = run_into(rounds, config, directory, run);
-		seen = profile_read(profile, directory);
-		profile->wall_s = run->wall_s;
-		profile_drop(directory);
-	} while (!counts);
+	while (!run_profiled(rounds, config, run, &seen))
+		;
+	note_unlogged(rounds->measure, &rounds->profiles[config], run);
 	return seen ? NULL
 		    : xstrdup("the library never got into the program: a run "
 			      "left no log (see mmgate doctor -- CMD)");

@@ -182,9 +182,22 @@ static void tell_killed(const struct target *t)
 	     units_time((double)t->server.end_ns), m->killed, m->runs);
 }
 
+static void tell_unlogged(const struct target *t)
+{
+	const struct measure *m = &t->measure;
+
+	warn("note: %.2f s of the %.2f s of CPU time of a run were spent by "
+	     "processes that left no log (such as %s): what is set does "
+	     "nothing there; they are static, have another LD_PRELOAD, or "
+	     "were forked (follow=fork)",
+	     m->unlogged_s, m->unlogged_of_s, m->unlogged_name);
+}
+
 void target_end(struct target *t)
 {
 	measure_end(&t->measure);
+	if (t->measure.unlogged_s > 0)
+		tell_unlogged(t);
 	if (t->measure.left_behind > 0)
 		tell_left(t);
 	if (t->measure.killed > 0)
