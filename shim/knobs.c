@@ -607,7 +607,7 @@ static void show_skip(const struct knobs *knobs, struct text *out)
 /* clang-format off */
 static const struct knob knobs_table[] = {
 	{"MMGATE_LOCK", "lock",
-	 "none, mutex, spin, fifo, limit:N, rw, auto, or OP:LOCK,... for some ops alone",
+	 "none, mutex, spin, fifo, limit:N (1 to 10000), rw, auto, or OP:LOCK,... for some ops alone, with one N",
 	 "none", "the lock at the gate", parse_lock, show_lock},
 	{"MMGATE_CALLS", "calls",
 	 "all, or a comma list of mmap, munmap, mprotect, madvise, mremap, brk, pkey_mprotect",

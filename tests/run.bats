@@ -47,6 +47,25 @@ quiet_run() {
 	[ ! -e "$LOGS" ]
 }
 
+@test "an option that lacks its value does not take the -- for one" {
+	cd "$BATS_TEST_TMPDIR"
+	for words in 'run -o' 'run --lock' 'compare --config' 'tune --budget'; do
+		# shellcheck disable=SC2086 # words of a command
+		run -2 --separate-stderr mmgate $words -- true
+		equal "$stderr" \
+			"mmgate: ${words% *}: ${words#* } wants a value before the --"
+	done
+	[ ! -e ./-- ]
+}
+
+@test "a bad value is told by the option that has it" {
+	run -2 --separate-stderr mmgate run --lock limit:0 -- true
+	contains "$stderr" '--lock: MMGATE_LOCK=limit:0: not understood'
+	contains "$stderr" 'limit:N (1 to 10000)'
+	run -2 --separate-stderr env MMGATE_LOCK=limit:0 "$BUILD/mmgate" run -- true
+	lacks "$stderr" '--lock:'
+}
+
 @test "a program without a loader is refused with 125, and --force runs it" {
 	cat >hello.c <<-'EOC'
 		#include <stdio.h>
@@ -555,6 +574,19 @@ done'
 		run ! bash -c '"$@" >/dev/full' full "$BUILD/mmgate" \
 			$command "$LOGS"
 	done
+}
+
+@test "a standard output that is closed is an error, where something is printed" {
+	quiet_run -- "$SUBJECTS/mapper" >/dev/null
+	for command in "report $LOGS" "export --format csv $LOGS" help \
+		--version doctor; do
+		# shellcheck disable=SC2086 # words of a command
+		run -1 --separate-stderr bash -c '"$@" >&-' closed \
+			"$BUILD/mmgate" $command
+		contains "$stderr" 'cannot write to standard output'
+	done
+	run -3 bash -c '"$@" >&-' closed "$BUILD/mmgate" run --quiet \
+		-o "$LOGS" -- sh -c 'exit 3'
 }
 
 @test "doctor passes here and says what it checked" {

@@ -147,6 +147,16 @@ plugin.so!give_back - 3"
 	contains "$output" "places!jit "
 }
 
+@test "a name cannot end a frame or a line of the folded stacks" {
+	odd=$BATS_TEST_TMPDIR/$'a;b\nc 7'
+	cp "$PLACES" "$odd"
+	sampled "$odd" direct 10 >/dev/null
+	run -0 mmgate export --format folded "$LOGS"
+	for line in "${lines[@]}"; do
+		[[ $line == 'a:b?c 7;'* ]]
+	done
+}
+
 @test "code in an anonymous page has the name that a map for perf gives it" {
 	[ "$(uname -m)" = x86_64 ] || skip 'x86-64 code'
 	sampled "$PLACES" jit 10 $'hot\033 loop' >/dev/null

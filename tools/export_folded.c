@@ -17,13 +17,14 @@ struct lines {
 	size_t count, room;
 };
 
-/* A frame's name, in which nothing is taken for the end of it. */
-static void put_frame(const struct sites_frame *frame, FILE *out)
+/* A name, in which nothing is taken for the end of it, or of its line. */
+static void put_name(const char *name, FILE *out)
 {
-	const char *at;
-
-	for (at = frame->name; *at; at++)
-		fputc(*at == ';' ? ':' : *at, out);
+	for (; *name; name++)
+		fputc(*name == ';'                 ? ':'
+		      : (unsigned char)*name < ' ' ? '?'
+						   : *name,
+		      out);
 	fputc(';', out);
 }
 
@@ -37,9 +38,11 @@ static char *folded_stack(const struct sites *s, size_t index, unsigned op)
 
 	if (!out)
 		die(EXIT_FAILED, "out of memory");
-	fprintf(out, "%s;%s", s->process->image, stack->cut ? "[cut];" : "");
+	put_name(s->process->image, out);
+	if (stack->cut)
+		put_name("[cut]", out);
 	for (i = stack->count; i-- > 0;)
-		put_frame(stack->frames[i], out);
+		put_name(stack->frames[i]->name, out);
 	fputs(op_name(op), out);
 	fclose(out);
 	return text;

@@ -21,10 +21,14 @@
 
 void launch_fill_descriptors(void)
 {
-	for (int fd = 0; fd < 3; fd++)
+	for (int fd = 0; fd < 3; fd++) {
+		/* What is written to none is an error all the same. */
+		int mode = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+
 		if (fcntl(fd, F_GETFD) == -1 &&
-		    open("/dev/null", O_RDWR | O_CLOEXEC) == -1)
+		    open("/dev/null", mode | O_CLOEXEC) == -1)
 			_exit(EXIT_USAGE);
+	}
 }
 
 char *launch_own_path(void)

@@ -126,6 +126,11 @@ int opts_next(int argc, char **argv, const char *shorts,
 	result = getopt_long(argc, argv, shorts, longs, NULL);
 	if (result == '?' || result == ':')
 		refuse(argv, result, longs);
+	/* It was meant to end the options. */
+	if (result != -1 && optarg != NULL && optarg == argv[optind - 1] &&
+	    strcmp(optarg, "--") == 0)
+		die(EXIT_USAGE, "%s: %s wants a value before the --", argv[0],
+		    argv[optind - 2]);
 	return result;
 }
 
@@ -361,9 +366,13 @@ void opts_settings_option(struct opts_settings *settings, size_t knob,
 	char line[COMPLAINT];
 	struct text complaint = text_over(line, sizeof(line));
 
+	/* It is the option that was typed; the line goes on with its
+	 * variable. */
 	if (opts_settings_set(settings, knob, value, OPTS_OPTION, &complaint) !=
 	    0)
-		die(EXIT_USAGE, "%s", line);
+		die(EXIT_USAGE, "%s%s: %s",
+		    is_short(knob_at(knob)) ? "-" : "--", knob_at(knob)->option,
+		    line);
 }
 
 void opts_settings_of_run(struct opts_settings *settings)
