@@ -18,6 +18,11 @@
  * what was given back below.  What they lose is found again when the edge has
  * gone round.  A fork's child goes on with its copy of all this, and of the
  * arenas.
+ *
+ * The kernel itself fills every hole, these books do not, and in the end each
+ * mapping may be an area of its own.  The kernel counts areas before it looks
+ * at an address, so nothing can be mended when there are too many: arenas hold
+ * half as many mappings as it allows areas, and the rest is left to it.
  */
 #include "place.h"
 
@@ -29,6 +34,7 @@
 #include "clock.h"
 #include "sys.h"
 #include "text.h"
+#include "turn.h"
 #include "world.h"
 
 #include "poison.h"
@@ -43,7 +49,8 @@ enum {
 	UNIT_SHIFT = 12, /* the books count in units of 4 KiB */
 	ARENA_UNITS = (int)(ARENA_BYTES >> UNIT_SHIFT),
 	SKIPPED_UNITS = ARENA_UNITS / 32,
-	HOLES = 14,
+	HOLES = 13,
+	SHARE = 16,        /* mappings that an arena may have, at a time */
 	SLOTS = 512,       /* threads with arenas of their own */
 	WINDOW = 16,       /* slots that a thread looks at first */
 	ROOM_SHARE = 16,   /* the kernel's part of the region: a 16th */
@@ -52,8 +59,9 @@ enum {
 	MAPPINGS_A_SLOT = 64, /* of those that the kernel allows a process */
 };
 
-/* Mappings below 2 MiB, and the others, which begin on a boundary of 2 MiB as
- * the kernel's own do. */
+/* Mappings below 2 MiB, and the others.  Multiples of 2 MiB begin on a boundary
+ * of 2 MiB as the kernel's own do; what it did to other sizes left a gap beside
+ * each. */
 enum zone { ZONE_SMALL, ZONE_LARGE, ZONES };
 
 struct slot {
@@ -70,9 +78,14 @@ struct range {
 struct arena {
 	_Alignas(64) _Atomic uint32_t edge;
 	_Atomic uint32_t first; /* unit behind the anchor; 0: not made yet */
+	_Atomic uint32_t live;  /* mappings in it */
+	_Atomic uint32_t share; /* as many may be */
 	/* at << 32 | units; 0: none */
+	_Atomic uint64_t newest; /* of the mappings */
 	_Atomic uint64_t holes[HOLES];
 };
+
+_Static_assert(sizeof(struct arena) == 128, "place.h says what books take");
 
 #define EDGE_LOST UINT32_MAX /* somebody unmapped the anchor */
 
@@ -84,10 +97,11 @@ static uint32_t slot_count;
 static struct slot slots[SLOTS];
 static struct arena *arenas;
 
-/* Its end.  0: not yet; odd: that process is about to reserve it. */
-static _Atomic uint64_t region;
+static _Atomic uint64_t region; /* its end; 0: not yet */
+static struct turn reserving;
 static uint32_t region_arenas; /* set before it */
 static _Atomic uint32_t arenas_made;
+static _Atomic uint32_t spare; /* mappings that no arena has a share for */
 
 static uint64_t main_thread;
 static _Atomic bool has_threads; /* another than that has mapped */
@@ -143,7 +157,8 @@ static bool make_books(void)
 
 const char *place_init(uint64_t page_size)
 {
-	uint64_t count = allowed_mappings() / MAPPINGS_A_SLOT;
+	uint64_t allowed = allowed_mappings();
+	uint64_t count = allowed / MAPPINGS_A_SLOT;
 
 	if (is_limited(RLIMIT_AS))
 		return "address space is limited (RLIMIT_AS)";
@@ -154,6 +169,7 @@ const char *place_init(uint64_t page_size)
 	if (!make_books())
 		return "there is no memory for its books";
 	slot_count = count < SLOTS ? (uint32_t)count : SLOTS;
+	atomic_store(&spare, (uint32_t)(allowed / 2));
 	page_bytes = page_size;
 	main_thread = thread_self();
 	place_in_use = true;
@@ -179,6 +195,51 @@ static bool is_aside(void)
 		return true;
 	atomic_compare_exchange_strong(&aside_until, &until, 0);
 	return false;
+}
+
+/* --- how many mappings arenas hold --- */
+
+/* Is there room for one more?  Shares, so that threads seldom meet here. */
+static bool has_share(struct arena *arena)
+{
+	uint32_t left;
+
+	if (atomic_load_explicit(&arena->live, memory_order_relaxed) <
+	    atomic_load_explicit(&arena->share, memory_order_relaxed))
+		return true;
+	left = atomic_load(&spare);
+	do {
+		if (left < SHARE)
+			return false;
+	} while (!atomic_compare_exchange_weak(&spare, &left, left - SHARE));
+	atomic_fetch_add(&arena->share, SHARE);
+	return true;
+}
+
+static void return_shares(struct arena *arena, uint32_t live)
+{
+	uint32_t share =
+		atomic_load_explicit(&arena->share, memory_order_relaxed);
+
+	while (share >= live + 2 * SHARE)
+		if (atomic_compare_exchange_weak(&arena->share, &share,
+						 share - SHARE)) {
+			atomic_fetch_add(&spare, SHARE);
+			share -= SHARE;
+		}
+}
+
+static void count_one_less(struct arena *arena)
+{
+	uint32_t live =
+		atomic_load_explicit(&arena->live, memory_order_relaxed);
+
+	/* It may have been the kernel that placed it here. */
+	while (live > 0 &&
+	       !atomic_compare_exchange_weak(&arena->live, &live, live - 1))
+		;
+	if (live > 0)
+		return_shares(arena, live - 1);
 }
 
 /* --- an arena's books --- */
@@ -254,6 +315,27 @@ static void give_back(struct arena *arena, struct range r)
 		keep(arena, r);
 }
 
+/* Some map more than they want, to cut the ends off: what is left of the newest
+ * mapping is still one.  Of others nobody knows where they end: they count as
+ * unmapped whole. */
+static bool is_cut(struct arena *arena, struct range r)
+{
+	struct range newest = unpack(
+		atomic_load_explicit(&arena->newest, memory_order_relaxed));
+	uint32_t before = r.at - newest.at;
+	uint32_t after = newest.units - before - r.units;
+
+	if (r.at < newest.at || before + r.units > newest.units)
+		return false;
+	if (before > 0 && after > 0)
+		atomic_fetch_add(&arena->live, 1);
+	if (before == 0)
+		newest.at += r.units;
+	newest.units = before > 0 ? before : after;
+	atomic_store(&arena->newest, newest.units > 0 ? pack(newest) : 0);
+	return newest.units > 0;
+}
+
 /* A hole that is large enough, the smallest such. */
 static bool take_hole(struct arena *arena, struct range *r, uint32_t align)
 {
@@ -282,7 +364,8 @@ static bool take_hole(struct arena *arena, struct range *r, uint32_t align)
 	return true;
 }
 
-/* From the edge on; at the arena's end, from its beginning again. */
+/* From the edge on; at the arena's end, from its beginning again.  What a
+ * boundary leaves in between is a hole. */
 static bool take_edge(struct arena *arena, struct range *r, uint32_t align)
 {
 	uint32_t edge = atomic_load(&arena->edge);
@@ -295,6 +378,8 @@ static bool take_edge(struct arena *arena, struct range *r, uint32_t align)
 			r->at = align_at(arena->first, r->units, align);
 	} while (!atomic_compare_exchange_weak(&arena->edge, &edge,
 					       r->at + r->units));
+	if (r->at > edge)
+		keep(arena, (struct range){edge, r->at - edge});
 	return true;
 }
 
@@ -334,22 +419,20 @@ static uint64_t reserve(uint32_t count)
 /* The region's end, 0: there is none (yet). */
 static uint64_t find_region(void)
 {
-	uint64_t top = atomic_load(&region);
-	uint64_t claim = (uint64_t)world_self() << 1 | 1;
+	uint64_t top = atomic_load(&region), other = 0;
 
-	/* A fork may have left the one that was about to do it behind. */
-	if (top == claim)
-		return 0;
-	if (top != 0 && (top & 1) == 0)
+	if (top != 0 || !turn_begin(&reserving))
 		return top;
-	if (!atomic_compare_exchange_strong(&region, &top, claim))
-		return 0;
-	top = reserve(slot_count * ZONES);
+	top = atomic_load(&region); /* somebody's turn is over by now */
+	if (top == 0)
+		top = reserve(slot_count * ZONES);
 	if (top == 0)
 		top = reserve(SMALL_REGION);
 	if (top == 0)
 		step_aside();
-	atomic_store(&region, top);
+	else if (!atomic_compare_exchange_strong(&region, &other, top))
+		top = other;
+	turn_end(&reserving);
 	return top;
 }
 
@@ -543,17 +626,17 @@ void place_choose(struct span *span)
 {
 	uint64_t me = thread_self();
 	enum zone zone = span->length < LARGE_BYTES ? ZONE_SMALL : ZONE_LARGE;
-	uint32_t align = zone == ZONE_LARGE ? LARGE_BYTES >> UNIT_SHIFT : 1;
-	struct range r = {0, 0};
+	bool whole = span->length % LARGE_BYTES == 0;
+	uint32_t align = whole ? LARGE_BYTES >> UNIT_SHIFT : 1;
+	struct range r = {0, units_of(span->length)};
 	struct arena *arena;
 
 	if (!is_placeable(span) || !world_active(world_self()) ||
 	    !are_threads(me) || is_aside())
 		return;
 	arena = slot_arena(thread_slot(me), zone);
-	if (arena == NULL)
+	if (arena == NULL || !has_share(arena))
 		return;
-	r.units = units_of(span->length);
 	if (take_hole(arena, &r, align) || take_edge(arena, &r, align))
 		span->hint = address_of(atomic_load(&region),
 					(uint32_t)(arena - arenas), r);
@@ -571,24 +654,28 @@ static struct arena *arena_at(uint64_t at)
 	return &arenas[number];
 }
 
-static void freed_here(struct arena *arena, struct range r)
+static void freed_here(struct arena *arena, struct range r, bool whole)
 {
 	uint32_t anchor_at = arena->first - units_of(1);
 
-	if (r.at >= arena->first)
+	if (r.at >= arena->first) {
+		if (!is_cut(arena, r) && whole)
+			count_one_less(arena);
 		give_back(arena, r);
-	else if (r.at + r.units > anchor_at)
+	} else if (r.at + r.units > anchor_at) {
 		atomic_store(&arena->edge, EDGE_LOST);
+	}
 }
 
-/* The address range is free now, whoever mapped and unmapped it. */
-static void freed(uint64_t addr, uint64_t length)
+/* The address range is free now, whoever mapped and unmapped it.  whole: it was
+ * a mapping, as far as is known, and not the end of one. */
+static void freed(uint64_t addr, uint64_t length, bool whole)
 {
 	uint64_t top = atomic_load_explicit(&region, memory_order_acquire);
 	uint64_t end = addr + whole_pages(length);
 	uint64_t all = region_arenas * ARENA_BYTES, from, to;
 
-	if (top == 0 || top & 1 || addr >= top)
+	if (top == 0 || addr >= top)
 		return;
 	from = end < top ? top - end : 0;
 	to = top - addr < all ? top - addr : all;
@@ -600,7 +687,7 @@ static void freed(uint64_t addr, uint64_t length)
 				  units_of(size)};
 
 		if (arena != NULL)
-			freed_here(arena, r);
+			freed_here(arena, r, whole);
 		from = next;
 	}
 }
@@ -611,17 +698,22 @@ static void learn_mmap(const struct span *span, long result)
 	struct range r = {0, units_of(span->length)};
 	struct arena *arena;
 
-	if (span->hint == span->addr || (uint64_t)result == span->hint)
+	if (span->hint == span->addr)
 		return;
 	at -= (uint64_t)r.units << UNIT_SHIFT;
 	arena = arena_at(at);
 	r.at = (uint32_t)(at % ARENA_BYTES >> UNIT_SHIFT);
 	if (arena == NULL)
 		return;
-	if (sys_failed(result))
+	if (sys_failed(result)) {
 		give_back(arena, r);
-	else
+	} else if ((uint64_t)result != span->hint) {
 		skip(arena, r);
+	} else {
+		atomic_fetch_add(&arena->live, 1);
+		atomic_store_explicit(&arena->newest, pack(r),
+				      memory_order_relaxed);
+	}
 }
 
 static void learn_mremap(const struct span *span, uint64_t result)
@@ -631,10 +723,21 @@ static void learn_mremap(const struct span *span, uint64_t result)
 
 	if (result != span->addr) {
 		if (!(span->flags & MREMAP_DONTUNMAP))
-			freed(span->addr, span->length);
+			freed(span->addr, span->length, true);
 	} else if (left < span->length) {
-		freed(span->addr + left, span->length - left);
+		freed(span->addr + left, span->length - left, false);
 	}
+}
+
+/* Was it for want of areas, or of memory?  Of large pieces and of huge pages
+ * programs try for more than there is. */
+static bool ran_out(const struct span *span, long result)
+{
+	if (span->op == OP_MADVISE) /* ENOMEM: nothing is mapped there */
+		return result == -EAGAIN;
+	return result == -ENOMEM &&
+	       (span->op != OP_MMAP || (span->length - 1 < MOST_BYTES &&
+					!(span->flags & MAP_HUGETLB)));
 }
 
 void place_learn(const struct span *span, long result)
@@ -644,10 +747,9 @@ void place_learn(const struct span *span, long result)
 	if (span->op == OP_MMAP)
 		learn_mmap(span, result);
 	else if (span->op == OP_MUNMAP && result == 0)
-		freed(span->addr, span->length);
+		freed(span->addr, span->length, true);
 	else if (span->op == OP_MREMAP && !sys_failed(result))
 		learn_mremap(span, (uint64_t)result);
-	if (result == -ENOMEM &&
-	    (span->op == OP_MUNMAP || span->hint != span->addr))
+	if (ran_out(span, result))
 		step_aside();
 }

@@ -15,6 +15,8 @@
  * to stay in reach of the libraries), sizes above an eighth of an arena, large
  * reservations (PROT_NONE), and all while one thread only has mapped anything.
  *
+ * So are those beyond half as many as the kernel allows the process areas.
+ *
  * Own system calls, outside of the gate and not counted: one mapping of 128 KiB
  * at the start, for books; one reservation, with its release, in a process; one
  * page a new arena, released when it came to lie elsewhere.
@@ -27,6 +29,7 @@
 #define MMGATE_PLACE_H
 
 #include "gate.h"
+#include "sys.h"
 
 extern bool place_in_use;
 
@@ -37,7 +40,8 @@ const char *place_init(uint64_t page_size);
 /* Sets the hint of an mmap. */
 void place_choose(struct span *span);
 
-/* Learns from what became of an mmap, munmap or mremap. */
+/* Learns from what became of an mmap, munmap or mremap, and from any call that
+ * failed. */
 void place_learn(const struct span *span, long result);
 
 /* gate_enter(), and sets the address to ask the kernel for. */
@@ -55,7 +59,7 @@ static inline long place_leave(struct span *span, long result)
 	gate_leave(span, result);
 	if (__builtin_expect(place_in_use, 0) &&
 	    (span->op == OP_MMAP || span->op == OP_MUNMAP ||
-	     span->op == OP_MREMAP))
+	     span->op == OP_MREMAP || sys_failed(result)))
 		place_learn(span, result);
 	return result;
 }

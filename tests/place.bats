@@ -124,6 +124,26 @@ value() {
 	equal "$(value again)" yes
 }
 
+@test "large blocks of odd sizes lie side by side" {
+	run -0 placed "$SUBJECTS/place_areas" 16 60 $(((2 << 20) + 4096)) 0
+	equal "$(value failed)" 0
+	# A stack, its guard, two anchors and the blocks.
+	holds "$(value 'more areas')" -le $((16 * 5 + 10))
+}
+
+@test "half as many mappings as there may be areas are placed" {
+	local most
+	most=$(cat /proc/sys/vm/max_map_count)
+	[ "$most" -le 300000 ] || skip "too many are allowed here: $most"
+	# Four times as many: the kernel has few areas of them.
+	run -0 "$SUBJECTS/place_areas" 12 $((most / 3)) 4096 2
+	equal "$(value failed)" 0 'without the library'
+	run -0 placed "$SUBJECTS/place_areas" 12 $((most / 3)) 4096 2
+	equal "$(value failed)" 0
+	# And the anchors of 12 threads, their stacks and guards.
+	holds "$(value 'more areas')" -le $((most / 2 + 100))
+}
+
 @test "limits of a program's own hold as they would without the library" {
 	for how in '' warm data 'data warm'; do
 		# shellcheck disable=SC2086 # words

@@ -84,18 +84,100 @@ static void test_boundaries(void)
 {
 	struct arena *arena = fresh(LARGE_UNITS);
 	struct range a = take(arena, LARGE_UNITS, LARGE_UNITS);
-	struct range b = take(arena, LARGE_UNITS + 1, LARGE_UNITS);
-	struct range c = take(arena, 2 * LARGE_UNITS, LARGE_UNITS);
+	struct range b = take(arena, LARGE_UNITS + 1, 1);
+	struct range c = take(arena, LARGE_UNITS + 1, 1);
+	struct range d = take(arena, 2 * LARGE_UNITS, LARGE_UNITS);
 	uint64_t top = UINT64_C(1) << 40;
 
 	check_u64(LARGE_UNITS, a.at, "no gap behind the anchor");
 	check_u64(0, address_of(top, 3, a) % LARGE_BYTES, "one boundary");
-	check_u64(0, address_of(top, 3, b) % LARGE_BYTES, "an odd size");
-	check_u64(0, address_of(top, 3, c) % LARGE_BYTES, "after an odd size");
-	check_true(c.at >= b.at + b.units, "no overlap");
+	check_u64(a.at + a.units, b.at, "an odd size needs none");
+	check_u64(b.at + b.units, c.at, "odd sizes are side by side");
+	check_u64(0, address_of(top, 3, d) % LARGE_BYTES, "after an odd size");
+	check_true(d.at > c.at + c.units, "no overlap");
+	give_back(arena, d);
+	check_u64(c.at + c.units, arena->edge, "what was left comes back too");
 	give_back(arena, b);
-	check_u64(b.at, take(arena, b.units, LARGE_UNITS).at,
-		  "the same size again");
+	check_u64(b.at, take(arena, b.units, 1).at, "the same size again");
+}
+
+/* What all hold together is dealt out, and comes back. */
+static void test_shares(void)
+{
+	struct arena *one = fresh(1), two = *one;
+
+	spare = 3 * SHARE + 1;
+	for (int i = 0; i < SHARE; i++, one->live++)
+		check_true(has_share(one), "there is room");
+	check_true(has_share(&two), "for another too");
+	check_true(has_share(one), "and for more than a share");
+	one->live++;
+	two.live = SHARE;
+	check_true(!has_share(&two), "until there is no more");
+	check_u64(2 * SHARE, one->share, "two shares");
+	while (one->live > 0)
+		count_one_less(one);
+	check_true(has_share(&two), "what one gave back the other has");
+	count_one_less(one);
+	check_u64(0, one->live, "never below none");
+	check_u64(SHARE, one->share, "one share is kept");
+}
+
+/* Mappings are counted, whatever is cut off them. */
+static void test_cuts(void)
+{
+	struct arena *arena = fresh(1);
+
+	spare = SHARE;
+	has_share(arena);
+	arena->live = 4;
+	arena->newest = pack((struct range){100, 40});
+	freed_here(arena, (struct range){100, 10}, true);
+	freed_here(arena, (struct range){130, 10}, true);
+	check_u64(4, arena->live, "both ends cut off: still one");
+	freed_here(arena, (struct range){115, 5}, true);
+	check_u64(5, arena->live, "the middle: two");
+	freed_here(arena, (struct range){120, 10}, true);
+	freed_here(arena, (struct range){110, 5}, true);
+	check_u64(3, arena->live, "both unmapped");
+	check_u64(0, arena->newest, "nothing is left of it");
+	freed_here(arena, (struct range){50, 10}, true);
+	check_u64(2, arena->live, "an older one");
+	freed_here(arena, (struct range){70, 10}, false);
+	check_u64(2, arena->live, "the end of an older one");
+}
+
+/* Who was to find the region may never come back. */
+static void test_torn_away(void)
+{
+	slot_count = 1;
+	region = 0;
+	turn_begin(&reserving);
+	check_u64(0, find_region(), "another thread is at it");
+	reserving.since = 1;
+	check_true(find_region() != 0, "for so long that it is the next one's");
+	check_u64(region, find_region(), "it stays where it is");
+	check_u64(0, reserving.since, "the turn is over");
+	region = 0;
+}
+
+/* What says that the kernel allows no more. */
+static void test_ran_out(void)
+{
+	struct span span = {.op = OP_MMAP, .length = 4096};
+
+	check_true(ran_out(&span, -ENOMEM), "a small mapping");
+	check_true(!ran_out(&span, -EINVAL), "not any error");
+	span.flags = MAP_HUGETLB;
+	check_true(!ran_out(&span, -ENOMEM), "not a huge page");
+	span.flags = 0;
+	span.length = MOST_BYTES + 1;
+	check_true(!ran_out(&span, -ENOMEM), "not a large one");
+	span.op = OP_MPROTECT;
+	check_true(ran_out(&span, -ENOMEM), "a split");
+	span.op = OP_MADVISE;
+	check_true(ran_out(&span, -EAGAIN), "a split by advice");
+	check_true(!ran_out(&span, -ENOMEM), "not advice on nothing");
 }
 
 static void test_end(void)
@@ -112,7 +194,7 @@ static void test_end(void)
 	arena->edge = ARENA_UNITS;
 	skip(arena, (struct range){ARENA_UNITS - 4, 4});
 	check_u64(ARENA_UNITS, arena->edge, "not past the end");
-	freed_here(arena, (struct range){0, 2});
+	freed_here(arena, (struct range){0, 2}, true);
 	check_u64(EDGE_LOST, arena->edge, "without its anchor it is given up");
 	r.units = 1;
 	check_true(!take_edge(arena, &r, 1), "and gives nothing out");
@@ -180,20 +262,20 @@ static void test_freed(void)
 	arenas_made = 2;
 	arenas[0].first = second->first = 1;
 	arenas[0].edge = second->edge = 1000;
-	freed(address_of(top, 1, r) - 8192, 4096 * 10);
+	freed(address_of(top, 1, r) - 8192, 4096 * 10, true);
 	check_u64(pack((struct range){102, 10}), second->holes[0],
 		  "in the second arena");
-	freed(address_of(top, 1, r) + 1, 1);
-	freed(top + 4096, 4096);
-	freed(top - 3 * ARENA_BYTES, 4096);
-	freed(4096, 4096);
+	freed(address_of(top, 1, r) + 1, 1, true);
+	freed(top + 4096, 4096, true);
+	freed(top - 3 * ARENA_BYTES, 4096, true);
+	freed(4096, 4096, true);
 	check_u64(109, unpack(second->holes[0]).at + 7, "joined one page more");
 	check_u64(0, arenas[0].holes[0], "nothing in the first");
-	freed(top - ARENA_BYTES - 8192, 16384);
+	freed(top - ARENA_BYTES - 8192, 16384, true);
 	check_u64(EDGE_LOST, second->edge, "the second lost its anchor");
 	check_u64(pack((struct range){ARENA_UNITS - 2, 2}), arenas[0].holes[0],
 		  "the first got its end back");
-	freed(0, UINT64_C(1) << 47);
+	freed(0, UINT64_C(1) << 47, true);
 	check_u64(EDGE_LOST, arenas[0].edge, "all of it");
 }
 
@@ -228,6 +310,10 @@ int main(void)
 	test_last_in_first_out();
 	test_holes();
 	test_boundaries();
+	test_shares();
+	test_cuts();
+	test_torn_away();
+	test_ran_out();
 	test_end();
 	test_any_order(1, 40, 1, LIVE);
 	test_any_order(LARGE_UNITS, 3 * LARGE_UNITS, LARGE_UNITS, LIVE / 4);
