@@ -8,6 +8,7 @@
 #include "log.h"
 #include "modules.h"
 #include "sys.h"
+#include "turn.h"
 
 #include "poison.h"
 
@@ -76,7 +77,7 @@ static struct {
 	uint32_t places; /* for samples */
 	struct pool pools[POOL_COUNT];
 	struct worst worst;
-	bool busy[MOST_PLACES]; /* a thread is at it */
+	struct turn busy[MOST_PLACES]; /* a thread is at it */
 	/* What has memory: pages of a place's copy, a bit each; how many of
 	 * each; pages of samples. */
 	uint16_t copied[MOST_PLACES];
@@ -153,7 +154,7 @@ static void forget_pools(void)
 	}
 	self.worst = (struct worst){0};
 	for (uint32_t i = 0; i < self.places; i++) {
-		self.busy[i] = false;
+		turn_end(&self.busy[i]);
 		self.copied[i] = 0;
 	}
 	for (uint32_t i = 0; i < COPY_PAGES; i++)
@@ -514,19 +515,19 @@ static bool fill_page(uint32_t place, uint32_t page)
 
 static bool is_busy(uint32_t place)
 {
-	return __atomic_load_n(&self.busy[place], __ATOMIC_RELAXED);
+	return turn_is_taken(&self.busy[place]);
 }
 
 /* Makes the place this thread's.  False: another is at it still; of a pool's,
  * since half of that was filled. */
 static bool claim(uint32_t place)
 {
-	return !__atomic_exchange_n(&self.busy[place], true, __ATOMIC_ACQUIRE);
+	return turn_begin(&self.busy[place]);
 }
 
 static void release(uint32_t place)
 {
-	__atomic_store_n(&self.busy[place], false, __ATOMIC_RELEASE);
+	turn_end(&self.busy[place]);
 }
 
 /* The sample there, which is nobody's until its seal. */

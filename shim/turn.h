@@ -15,15 +15,23 @@ struct turn {
 	uint64_t since;
 };
 
-/* Takes it.  False: another thread has it.  Who keeps it for seconds was torn
- * away (killed, or by a jump out of a handler), and it goes to the next. */
-static inline bool turn_begin(struct turn *turn)
+/* Is it taken?  Who keeps it for seconds was torn away (killed, or by a jump
+ * out of a handler), and it goes to the next. */
+static inline bool turn_is_taken(const struct turn *turn)
 {
 	const uint64_t torn_away_ns = 5000000000;
+	uint64_t since = __atomic_load_n(&turn->since, __ATOMIC_RELAXED);
+
+	return since != 0 && clock_monotonic() < since + torn_away_ns;
+}
+
+/* Takes it.  False: another thread has it. */
+static inline bool turn_begin(struct turn *turn)
+{
 	uint64_t now = clock_monotonic();
 	uint64_t since = __atomic_load_n(&turn->since, __ATOMIC_RELAXED);
 
-	if (since != 0 && now < since + torn_away_ns)
+	if (turn_is_taken(turn))
 		return false;
 	return __atomic_compare_exchange_n(&turn->since, &since, now, false,
 					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
