@@ -143,17 +143,24 @@ static bool program_bias(const Elf64_Phdr *headers, unsigned long count,
 	return false;
 }
 
-static const struct link_map *first_module(const Elf64_Phdr *headers,
-					   unsigned long count)
+static const Elf64_Dyn *program_dynamic(const Elf64_Phdr *headers,
+					unsigned long count)
 {
-	const Elf64_Dyn *dyn = NULL;
 	uintptr_t bias;
 
 	if (headers == NULL || !program_bias(headers, count, &bias))
 		return NULL;
 	for (unsigned long i = 0; i < count; i++)
 		if (headers[i].p_type == PT_DYNAMIC)
-			dyn = (const void *)(bias + headers[i].p_vaddr);
+			return (const void *)(bias + headers[i].p_vaddr);
+	return NULL;
+}
+
+static const struct link_map *first_module(const Elf64_Phdr *headers,
+					   unsigned long count)
+{
+	const Elf64_Dyn *dyn = program_dynamic(headers, count);
+
 	for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++)
 		if (dyn->d_tag == DT_DEBUG && dyn->d_un.d_ptr != 0)
 			return ((const struct r_debug *)dyn->d_un.d_ptr)->r_map;
@@ -201,6 +208,16 @@ bool elf_find(const Elf64_Phdr *headers, unsigned long count,
 		return false;
 	image->path = module->l_name;
 	return true;
+}
+
+bool elf_program_needs(const Elf64_Phdr *headers, unsigned long count)
+{
+	const Elf64_Dyn *dyn = program_dynamic(headers, count);
+
+	for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++)
+		if (dyn->d_tag == DT_NEEDED)
+			return true;
+	return false;
 }
 
 bool elf_program_text(const Elf64_Phdr *headers, unsigned long count,

@@ -53,6 +53,9 @@ struct elf_code {
 void elf_each_code(const Elf64_Phdr *headers, unsigned long count,
 		   void (*each)(const struct elf_code *code));
 
+/* Does the program itself need any library? */
+bool elf_program_needs(const Elf64_Phdr *headers, unsigned long count);
+
 /* The executable segment of the program itself; false: none is known. */
 bool elf_program_text(const Elf64_Phdr *headers, unsigned long count,
 		      uintptr_t *from, uintptr_t *to);

@@ -31,6 +31,10 @@ uintptr_t libc_first_stack(char **argv, const Elf64_auxv_t *auxv);
 /* Does this libc map its threads' stacks so?  At any time. */
 bool libc_maps_stacks(uint32_t protection, uint32_t flags);
 
+/* Does the thread pointer point to what libc made for a thread?  False: it is
+ * the program's own, and so is what lies around it.  At any time. */
+bool libc_has_thread(void);
+
 /* libc's image; headers, count: the program's own.  loader: the image at
  * AT_BASE. */
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,

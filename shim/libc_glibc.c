@@ -43,6 +43,21 @@ bool libc_maps_stacks(uint32_t protection, uint32_t flags)
 	return flags & MAP_STACK;
 }
 
+/* The control block has its own address twice. */
+bool libc_has_thread(void)
+{
+#ifdef __x86_64__
+	uint64_t self, again;
+
+	__asm__ volatile("mov %%fs:0, %0\n\t"
+			 "mov %%fs:16, %1"
+			 : "=r"(self), "=r"(again));
+	return self == again && self != 0;
+#else
+	return true;
+#endif
+}
+
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,
 	       const void *loader, struct elf_image *image)
 {

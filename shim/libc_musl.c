@@ -61,6 +61,19 @@ bool libc_maps_stacks(uint32_t protection, uint32_t flags)
 	       flags == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
+/* Of its control block only the first word is sure: its own address. */
+bool libc_has_thread(void)
+{
+#ifdef __x86_64__
+	uint64_t self;
+
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(self));
+	return self != 0;
+#else
+	return true;
+#endif
+}
+
 bool libc_find(const Elf64_Phdr *headers, unsigned long count,
 	       const void *loader, struct elf_image *image)
 {

@@ -84,6 +84,12 @@ static void patch_program(const struct patch_process *process,
 			      "its text was not found");
 		return;
 	}
+	/* As a Go program without C: its thread pointer is its own, too. */
+	if (!elf_program_needs(process->headers, process->header_count)) {
+		patch_explain(report, LAYER_INLINE, NULL,
+			      "the program does not use libc");
+		return;
+	}
 	count = patch_inline_count((unsigned char *)from, (unsigned char *)to,
 				   &others);
 	if (others > 0)

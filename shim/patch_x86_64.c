@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "libc.h"
 #include "sys.h"
 #include "wrap.h"
 
@@ -188,6 +189,10 @@ long patch_site_call(const struct site_frame *f)
 	const uint64_t arguments[6] = {f->rdi, f->rsi, f->rdx,
 				       f->r10, f->r8,  f->r9};
 
+	if (!libc_has_thread())
+		return sys_call6(site_number[f->index], (long)f->rdi,
+				 (long)f->rsi, (long)f->rdx, (long)f->r10,
+				 (long)f->r8, (long)f->r9);
 	return wrap_call(site_number[f->index], arguments,
 			 (const void *)f->back);
 }

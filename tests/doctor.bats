@@ -199,6 +199,36 @@ refused() {
 	contains "$output" 'is a Go program'
 }
 
+# alone FLAG...: a program with a thread pointer of its own.
+alone() {
+	[ "$(uname -m)" = x86_64 ] || skip 'inline calls are x86-64 only'
+	"${CC:-cc}" -O1 -fPIE -pie -fno-stack-protector -nostdlib \
+		-o "$BATS_TEST_TMPDIR/alone" \
+		"$ROOT/tests/subjects/sites/alone.c" "$@"
+	LOGS=$BATS_TEST_TMPDIR/logs
+	run -0 mmgate run --quiet --hooks all -o "$LOGS" -- \
+		"$BATS_TEST_TMPDIR/alone"
+	equal "$output" 'all good'
+}
+
+@test "a program without libc is left alone by hooks=all, and it is said" {
+	alone
+	run -0 report 'p[0]["hooks"]["inline"]'
+	contains "$output" 'the program does not use libc'
+	run -0 mmgate doctor -- "$BATS_TEST_TMPDIR/alone"
+	contains "$output" 'does not use libc, only system calls of its own'
+	run -0 mmgate doctor -- "$BUILD/mmgate"
+	lacks "$output" 'does not use libc'
+}
+
+@test "calls under another thread pointer than libc's go by" {
+	alone -Wl,--no-as-needed -lc
+	run -0 report 'p[0]["hooks"]["inline"]'
+	contains "$output" patched
+	run -0 report 'c.get("munmap", {"count": 0})["count"]'
+	equal "$output" 0
+}
+
 @test "a command that valgrind, sudo or a container starts gets its note" {
 	for name in valgrind sudo docker systemd-run; do
 		printf '#!/bin/sh\n' >"$BATS_TEST_TMPDIR/$name"

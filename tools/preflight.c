@@ -464,6 +464,7 @@ struct subject {
 	struct preflight *p;
 	const struct image *image;   /* of the program */
 	const struct image *library; /* or what stands for it */
+	bool alone;                  /* it has no use for libc */
 };
 
 static void check_format(struct subject *s)
@@ -624,9 +625,30 @@ static void check_hardening(struct subject *s)
 			       : ""));
 }
 
+static void is_needed(const char *name, void *context)
+{
+	(void)name;
+	*(bool *)context = true;
+}
+
+/* The library is loaded, and libc with it, which nobody calls. */
+static void check_needs(struct subject *s)
+{
+	bool any = false;
+
+	each_needed(s->image, is_needed, &any);
+	s->alone = !any && s->image->dynamic_count > 0 &&
+		   s->image->loader[0] != '\0';
+	if (s->alone)
+		note(s->p, xasprintf("%s does not use libc, only system calls "
+				     "of its own: none is seen, with "
+				     "MMGATE_HOOKS=all neither",
+				     s->image->path));
+}
+
 static void check_go(struct subject *s)
 {
-	if (s->image->go)
+	if (s->image->go && !s->alone)
 		note(s->p,
 		     xasprintf("%s is a Go program: Go's own memory calls are "
 			       "raw system calls, only those of C code in it "
@@ -703,15 +725,15 @@ static void check_wrappers(struct subject *s)
 
 /* In this order: a check may rely on those before it. */
 static void (*const checks[])(struct subject *) = {
-	check_format,     check_machine,   check_loader,    check_static,
-	check_libc,       check_privilege, check_hardening, check_go,
-	check_sanitizers, check_wrappers,
+	check_format, check_machine,    check_loader,    check_static,
+	check_libc,   check_privilege,  check_hardening, check_needs,
+	check_go,     check_sanitizers, check_wrappers,
 };
 
 static void check_image(struct preflight *p, const struct image *image,
 			const struct image *library)
 {
-	struct subject s = {p, image, library};
+	struct subject s = {p, image, library, false};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if (!decided(p))

@@ -4,6 +4,7 @@
 
 #if defined(__x86_64__)
 
+#include "libc.h"
 #include "patch.h"
 #include "wrap.h"
 
@@ -16,6 +17,11 @@ long wrap_call(long number, const uint64_t arguments[6], const void *caller)
 	(void)arguments;
 	(void)caller;
 	return number;
+}
+
+bool libc_has_thread(void)
+{
+	return true;
 }
 
 enum op wrap_op(long number)
