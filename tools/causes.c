@@ -169,7 +169,7 @@ static void find_gate(struct verdict *v, const struct sums *s)
 
 static void find_alone(struct verdict *v, const struct sums *s)
 {
-	if (s->facts->process->threads > 1 || s->cost <= 0)
+	if (s->facts->process->threads > 1 || s->cost <= 0 || sums_is_blind(s))
 		return;
 	add_cause(
 		v, CAUSE_ALONE, s->kernel,
@@ -182,7 +182,8 @@ static void find_alone(struct verdict *v, const struct sums *s)
 
 static void find_above(struct verdict *v, const struct sums *s)
 {
-	if (s->cost >= SUMS_PART * s->lived || s->lived <= 0)
+	if (s->cost >= SUMS_PART * s->lived || s->lived <= 0 ||
+	    sums_is_blind(s))
 		return;
 	add_cause(v, CAUSE_ABOVE, s->lived - s->cost,
 		  sums_say("all %s calls together took %s: whatever is slow is "
@@ -374,7 +375,7 @@ static void find_work(struct verdict *v, const struct sums *s)
 /* Something must be said, if it is that there is little to say. */
 static void find_little(struct verdict *v, const struct sums *s)
 {
-	if (v->causes > 0 || s->cost <= 0)
+	if (v->causes > 0 || s->cost <= 0 || sums_is_blind(s))
 		return;
 	add_cause(v, CAUSE_WORK, s->cost,
 		  sums_say("all %s calls together took %s; none of what this "

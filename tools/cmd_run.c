@@ -284,6 +284,11 @@ static void sum_calls(const struct log_dir *dir,
 		snprintf(share, sizeof(share), "; %s%s of the threads' time",
 			 total->wait_ns > 0 ? "together " : "",
 			 units_percent(busy / total->thread_ns));
+	if (total->calls == 0 && total->unrecorded != 0) {
+		warn("no figures of calls: %s call%s found no room in a log",
+		     units_count(total->unrecorded), plural(total->unrecorded));
+		return;
+	}
 	tell_wait(dir, total->wait_ns, wait, sizeof(wait));
 	warn("%s call%s in %zu process%s: %s, %s in the kernel%s",
 	     units_count(total->calls), plural(total->calls), dir->count,
@@ -478,7 +483,7 @@ static void say_lost(const struct run *run, const struct log_dir *dir,
 {
 	bool wanted = run->settings.knobs.events == EVENTS_ALL;
 
-	if (total->unrecorded != 0)
+	if (total->unrecorded != 0 && total->calls != 0)
 		warn("%s call%s found no room in a log: figures are incomplete",
 		     units_count(total->unrecorded), plural(total->unrecorded));
 	if (total->events_lost != 0)

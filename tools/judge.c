@@ -57,14 +57,6 @@ static bool is_gates_own(const struct sums *s)
 
 enum { FEW_CALLS = 100 };
 
-/* Are calls that matter in no figure, as the log had no room? */
-static bool is_blind(const struct sums *s)
-{
-	double lost = (double)s->facts->process->unrecorded;
-
-	return lost > SUMS_PART * ((double)s->calls + lost);
-}
-
 /* May it all be chance: did calls beside others take no longer than alone? */
 static bool is_chance(const struct sums *s, const struct crowd_range *lost)
 {
@@ -75,7 +67,7 @@ static enum verdict_answer answer_of(struct verdict *v, const struct sums *s)
 {
 	const struct crowd_range *lost = &v->lost;
 
-	if (is_blind(s))
+	if (sums_is_blind(s))
 		return VERDICT_UNKNOWN;
 	if (s->facts->process->threads <= 1 ||
 	    lost->high < SUMS_PART * s->lived)
@@ -165,7 +157,7 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 {
 	char *why, *out;
 
-	if (is_blind(s))
+	if (sums_is_blind(s))
 		return sums_say(
 			"cannot tell whether the address-space lock is the "
 			"problem: %s calls found no room in the log (a larger "
@@ -266,7 +258,8 @@ static char *headline(struct verdict *v, const struct sums *s)
 	char *answer = answer_text(v, s), *why, *out;
 	const struct crowd *c;
 
-	if (!s->seen || s->kept > SUMS_WHOLE || p->threads <= 1)
+	if (!s->seen || sums_is_blind(s) || s->kept > SUMS_WHOLE ||
+	    p->threads <= 1)
 		return answer;
 	c = s->facts->digest->crowd;
 	why = gaps_why(p);

@@ -272,9 +272,13 @@ static void try_kernel(struct verdict *v, const struct sums *s)
 			    kernel));
 }
 
-static void try_nothing(struct verdict *v)
+static void try_nothing(struct verdict *v, const struct sums *s)
 {
-	if (causes_get(v, CAUSE_ABOVE))
+	if (sums_is_blind(s))
+		add_remedy(v, REMEDY_NOTHING, 0,
+			   sums_say("give the log room first: a larger "
+				    "--log-total, or -o where there is space"));
+	else if (causes_get(v, CAUSE_ABOVE))
 		add_remedy(
 			v, REMEDY_ABOVE, 0,
 			sums_say("nothing here: look above the system calls"));
@@ -298,6 +302,6 @@ void remedies_find(struct verdict *v, const struct sums *s)
 	try_cpus(v, s);
 	try_lock(v, s);
 	if (v->remedies == 0)
-		try_nothing(v);
+		try_nothing(v, s);
 	qsort(v->remedy, v->remedies, sizeof(*v->remedy), verdict_by_ns);
 }

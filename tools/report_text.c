@@ -450,7 +450,10 @@ static void print_process(const struct report *report,
 	print_lock_now(p, out);
 	note_verdict(report, p, out);
 	if (report_calls(p) == 0)
-		fputs("  no calls\n", out);
+		fputs(p->unrecorded == 0 ? "  no calls\n"
+					 : "  no figures: its calls found no "
+					   "room in the log\n",
+		      out);
 	else if (report->by == BY_CALL)
 		print_table(p, out);
 	print_rows(report, p, out);
@@ -465,26 +468,35 @@ static int by_cost(const void *a, const void *b)
 	double x = report_cost(*(const struct log_process *const *)a);
 	double y = report_cost(*(const struct log_process *const *)b);
 
+	if (x == y) {
+		x = (double)(*(const struct log_process *const *)a)->unrecorded;
+		y = (double)(*(const struct log_process *const *)b)->unrecorded;
+	}
 	return (x < y) - (x > y);
 }
 
 static void print_sum(const struct log_process **processes, size_t count,
 		      const char *what, FILE *out)
 {
-	uint64_t calls = 0;
+	uint64_t calls = 0, unrecorded = 0;
 	double waited = 0, kernel = 0;
 	size_t i, k;
 
 	for (i = 0; i < count; i++) {
 		calls += report_calls(processes[i]);
+		unrecorded += processes[i]->unrecorded;
 		for (k = 0; k < OP_COUNT; k++) {
 			waited += processes[i]->op[k].wait.sum_ns;
 			kernel += processes[i]->op[k].kernel.sum_ns;
 		}
 	}
-	fprintf(out, "%zu %s: %s calls, waited %s, in the kernel %s\n", count,
+	fprintf(out, "%zu %s: %s calls, waited %s, in the kernel %s", count,
 		what, units_count(calls), units_time(waited),
 		units_time(kernel));
+	if (unrecorded > 0)
+		fprintf(out, "; %s more calls are in no figure",
+			units_count(unrecorded));
+	fputc('\n', out);
 }
 
 static void print_legend(const struct log_process **shown, size_t count,
@@ -502,13 +514,18 @@ static void print_legend(const struct log_process **shown, size_t count,
 		      out);
 }
 
-/* The worst processes first; how many of them have a call. */
+static bool is_busy(const struct log_process *p)
+{
+	return report_calls(p) > 0 || p->unrecorded > 0;
+}
+
+/* The worst processes first; how many of them made a call. */
 static size_t rank(const struct log_process **processes, size_t count)
 {
 	size_t busy = 0;
 
 	qsort(processes, count, sizeof(*processes), by_cost);
-	while (busy < count && report_calls(processes[busy]) > 0)
+	while (busy < count && is_busy(processes[busy]))
 		busy++;
 	return busy;
 }

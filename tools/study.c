@@ -16,6 +16,13 @@ static double cost_of(const struct log_process *p)
 	return cost;
 }
 
+/* What calls that found no room would have cost is not known; so that they
+ * count for something: a microsecond each. */
+static double weight_of(const struct log_process *p)
+{
+	return cost_of(p) + 1000 * (double)p->unrecorded;
+}
+
 /* The run's own figures are this process's when it made most of the calls. */
 static bool stands_for_all(const struct log_dir *dir, const struct log *log)
 {
@@ -127,12 +134,12 @@ static void look_into(struct study *s, const struct log_dir *dir,
 static void consider(struct studies *studies, const struct log_process *p,
 		     struct log *log)
 {
-	double cost = cost_of(p);
+	double weight = weight_of(p);
 	size_t at = studies->count;
 
-	if (cost <= 0)
+	if (weight <= 0)
 		return;
-	while (at > 0 && cost_of(studies->of[at - 1].process) < cost)
+	while (at > 0 && weight_of(studies->of[at - 1].process) < weight)
 		at--;
 	if (at == STUDY_MOST)
 		return;
@@ -143,11 +150,14 @@ static void consider(struct studies *studies, const struct log_process *p,
 	studies->of[at] = (struct study){.process = p, .log = log};
 }
 
+/* One without a figure is that only when it is the larger one. */
 static bool is_worse(const struct study *a, const struct study *b)
 {
 	const struct verdict *v = &a->verdict, *w = &b->verdict;
 	bool bad = v->answer != VERDICT_NO, other = w->answer != VERDICT_NO;
 
+	if (cost_of(a->process) <= 0 || cost_of(b->process) <= 0)
+		return weight_of(a->process) > weight_of(b->process);
 	return bad != other ? bad : bad && v->lost.likely > w->lost.likely;
 }
 

@@ -72,6 +72,13 @@ bool sums_matters(const struct sums *s, double ns)
 	return ns > SUMS_HABIT * s->cost && ns > SUMS_TRACE * s->lived;
 }
 
+bool sums_is_blind(const struct sums *s)
+{
+	double lost = (double)s->facts->process->unrecorded;
+
+	return lost > SUMS_PART * (s->calls + lost);
+}
+
 /* --- sums --- */
 
 static bool is_shared_op(unsigned op)

@@ -44,6 +44,8 @@ double sums_scaled(const struct sums *s, const struct habits_sum *sum);
 double sums_kind_ns(const struct sums *s, enum kind kind);
 /* Does it make up enough of the calls' time, and of all, to be a habit? */
 bool sums_matters(const struct sums *s, double ns);
+/* Are calls that matter in no figure, as the log had no room? */
+bool sums_is_blind(const struct sums *s);
 /* Do page faults of other threads seem to hold the calls up? */
 bool sums_faults_meet_calls(const struct sums *s);
 /* TLB shoot-downs: are they the calls' time?  How many for each, and up to how

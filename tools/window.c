@@ -81,6 +81,8 @@ static void cut_life(struct log_process *p, const struct window *window)
 	if (p->duration_ns > 0)
 		part = (double)(to - from) / (double)p->duration_ns;
 	p->duration_ns = to - from;
+	if (to == from)
+		p->unrecorded = 0;
 	p->thread_ns = (uint64_t)((double)p->thread_ns * part);
 }
 

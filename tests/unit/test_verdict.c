@@ -476,6 +476,22 @@ static void test_unrecorded(void)
 	}
 }
 
+/* And when it was all of them, no figure is one. */
+static void test_all_unrecorded(void)
+{
+	struct run run = begin("lock=none\n", 4);
+	const struct verdict *v;
+
+	run.log.header->unrecorded = 100;
+	v = judge(&run, 4000u * UINT64_C(1000000));
+	check_answer(VERDICT_UNKNOWN, v, "no call has a figure");
+	check_true(strstr(v->headline, "100 calls found no room"),
+		   "it is said");
+	check_u64(0, v->causes, "nothing is blamed");
+	check_true(remedy(v, REMEDY_NOTHING), "and room is asked for");
+	verdict_drop(&run.verdict);
+}
+
 static void test_above(void)
 {
 	struct run run = begin("lock=none\n", 4);
@@ -954,6 +970,7 @@ int main(void)
 	test_sleeps();
 	test_one_thread();
 	test_unrecorded();
+	test_all_unrecorded();
 	test_above();
 	test_carriers();
 	test_reserved();
