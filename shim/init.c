@@ -321,6 +321,19 @@ static void mind_forks(const struct patch_process *process)
 			  "forked children are not told from their parents");
 }
 
+/* Apart, as a child that says nothing may be on a handler's small stack. */
+__attribute__((noinline)) static void say_no_log(const char *why)
+{
+	char line[1024];
+	struct text out = text_over(line, sizeof(line));
+
+	text_put(&out, "no log in ");
+	text_put(&out, knobs.log);
+	text_put(&out, ": ");
+	text_put(&out, why);
+	diag_line(line);
+}
+
 static void open_log(struct record_pair start, bool quiet)
 {
 	const struct log_about about = {
@@ -332,17 +345,14 @@ static void open_log(struct record_pair start, bool quiet)
 		.epoch = world_epoch(),
 		.start = start,
 	};
-	char line[512];
-	struct text out = text_over(line, sizeof(line));
+	char why[256];
+	struct text out = text_over(why, sizeof(why));
 
-	text_put(&out, "no log in ");
-	text_put(&out, knobs.log);
-	text_put(&out, ": ");
 	if (log_open(&knobs, &about, &out)) {
 		modules_begin(headers, header_count, exe);
 		stack_begin();
 	} else if (!quiet) {
-		diag_line(line);
+		say_no_log(why);
 	}
 }
 

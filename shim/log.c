@@ -16,7 +16,11 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { PATH_ROOM = 4096 + 64 };
+enum {
+	PATH_ROOM = 4096 + 64,
+	SPENT = -ENOBUFS,   /* MMGATE_LOG_TOTAL is */
+	STRANGE = -EBADMSG, /* RECORD_DIR_NAME is not of this version */
+};
 
 /* How far a ring reaches; the stripe in the file has copies for readers. */
 struct ring {
@@ -32,6 +36,8 @@ static struct {
 	char *base;
 	struct record_header *header;
 	struct record_dir *dir; /* shared by all logs of the directory */
+	bool in_dir;            /* it is this process's, not its parent's */
+	uint32_t dir_version;   /* of its format */
 	uint64_t total;         /* MMGATE_LOG_TOTAL */
 	uint64_t rings_at;
 	uint64_t started; /* ticks */
@@ -76,10 +82,12 @@ static const char *reason(long error)
 		return "permission denied";
 	case EROFS:
 		return "read-only file system";
-	case ENOSPC:
 	case EDQUOT:
+		return "the quota of its file system is used up";
+	case ENOSPC:
 	case EFAULT: /* what populating a full file system gives */
-		return "no space left";
+		return "no space left on its file system; free some, or give "
+		       "another directory";
 	case EMFILE:
 	case ENFILE:
 		return "no descriptor free";
@@ -131,15 +139,15 @@ static uint64_t allowed_bytes(uint64_t wanted, const char **because)
 	struct sys_rlimit limit;
 
 	if (sys_getrlimit(LIMIT_FSIZE, &limit) == 0)
-		lower(&wanted, limit.soft, "RLIMIT_FSIZE", because);
+		lower(&wanted, limit.soft, "RLIMIT_FSIZE (ulimit -f)", because);
 	if (sys_getrlimit(LIMIT_AS, &limit) == 0 && limit.soft != UINT64_MAX)
-		lower(&wanted, limit.soft / RECORD_PART_OF_AS, "RLIMIT_AS",
-		      because);
+		lower(&wanted, limit.soft / RECORD_PART_OF_AS,
+		      "RLIMIT_AS (ulimit -v)", because);
 	if (sys_getrlimit(LIMIT_MEMLOCK, &limit) == 0 &&
 	    limit.soft > RECORD_LEAST_MEMLOCK &&
 	    limit.soft / RECORD_PART_OF_MEMLOCK < wanted && !may_lock_memory())
 		lower(&wanted, limit.soft / RECORD_PART_OF_MEMLOCK,
-		      "RLIMIT_MEMLOCK", because);
+		      "RLIMIT_MEMLOCK (ulimit -l)", because);
 	return wanted;
 }
 
@@ -307,9 +315,10 @@ static void lay_out(uint64_t bytes, const struct knobs *knobs)
 
 /* --- the directory's shared page --- */
 
-static bool dir_is_sound(const uint64_t first[2])
+/* 0: it is not mmgate's. */
+static uint32_t dir_version(const uint64_t first[2])
 {
-	return first[0] == RECORD_MAGIC && (uint32_t)first[1] == RECORD_VERSION;
+	return first[0] == RECORD_MAGIC ? (uint32_t)first[1] : 0;
 }
 
 static long dir_begin(int fd)
@@ -335,15 +344,16 @@ static bool is_begun(int fd, const uint64_t first[2])
 		       sizeof(struct record_dir);
 }
 
-/* Its first bytes say what it is; an empty one is made ours. */
-static long dir_check(int fd)
+/* Its first bytes say what it is; an empty one is made ours, if we may. */
+static long dir_check(int fd, bool make)
 {
 	uint64_t first[2];
 	long n = sys_read(fd, first, sizeof(first));
 
 	if (n == 0 || (n == sizeof(first) && is_begun(fd, first)))
-		return dir_begin(fd);
-	return n == sizeof(first) && dir_is_sound(first) ? 0 : -EINVAL;
+		return make ? dir_begin(fd) : -ENOENT;
+	self.dir_version = n == sizeof(first) ? dir_version(first) : 0;
+	return self.dir_version == RECORD_VERSION ? 0 : STRANGE;
 }
 
 static long dir_map(int fd)
@@ -363,23 +373,24 @@ static long dir_map(int fd)
 		return error;
 	}
 	self.dir = (struct record_dir *)at;
+	self.in_dir = true;
 	return 0;
 }
 
-/* Maps RECORD_DIR_NAME, and makes it when it is missing or empty. */
-static long dir_open(const char *directory)
+/* Maps RECORD_DIR_NAME; `make`: and makes it when it is missing or empty. */
+static long dir_open(const char *directory, bool make)
 {
 	struct text out = text_over(scratch.path, sizeof(scratch.path));
+	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 	long fd, error;
 
 	text_put(&out, directory);
 	text_put(&out, "/" RECORD_DIR_NAME);
-	fd = sys_openat(AT_FDCWD, scratch.path,
-			O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+	fd = sys_openat(AT_FDCWD, scratch.path, make ? flags | O_CREAT : flags,
 			0600);
 	if (sys_failed(fd))
 		return fd;
-	error = dir_check((int)fd);
+	error = dir_check((int)fd, make);
 	if (error == 0)
 		error = dir_map((int)fd);
 	sys_close((int)fd);
@@ -438,7 +449,7 @@ static long allocate(int fd, uint64_t bytes, uint64_t reserved)
 	long error;
 
 	if (!reserve(bytes - reserved))
-		return -EDQUOT;
+		return SPENT;
 	error = sys_fallocate(fd, 0, 0, bytes);
 	if (error != 0)
 		add(&self.dir->allocated, reserved - bytes);
@@ -477,7 +488,7 @@ static long make_file(const char *directory, uint32_t pid, uint64_t started)
 	long fd, error;
 
 	if (!reserve(first))
-		return -EDQUOT;
+		return SPENT;
 	fd = create(directory, pid, started);
 	error = sys_failed(fd) ? fd : map((int)fd, first);
 	if (!sys_failed(fd))
@@ -615,12 +626,39 @@ static void explain_missing(const struct knobs *knobs)
 		explain_no_room("stacks");
 }
 
-static bool give_up(struct text *why, const char *what, long error)
+static void explain_strange(struct text *why)
 {
-	text_put(why, what);
-	text_put(why, reason(error));
-	log_forget();
-	return false;
+	text_put(why, "its " RECORD_DIR_NAME " is ");
+	if (self.dir_version == 0) {
+		text_put(why, "not mmgate's; give another directory");
+		return;
+	}
+	text_put(why, "of another mmgate (format ");
+	text_put_u64(why, self.dir_version);
+	text_put(why, ", this library's is ");
+	text_put_u64(why, RECORD_VERSION);
+	text_put(why, "); give another directory");
+}
+
+static void explain_failure(struct text *why, long error)
+{
+	if (error == STRANGE) {
+		explain_strange(why);
+	} else if (error == SPENT) {
+		text_put(why, "MMGATE_LOG_TOTAL, which is ");
+		text_put_size(why, self.total);
+		text_put(why, ", is used up; a larger one holds more");
+	} else {
+		text_put(why, reason(error));
+	}
+}
+
+static void explain_too_little(struct text *why)
+{
+	text_put(why, scratch.limits);
+	text_put(why, ", and takes ");
+	text_put_u64(why, (RECORD_LEAST_BYTES + 1023) / 1024);
+	text_put(why, " KiB at least; raise that limit");
 }
 
 /* Tells readers how far ring `i` reaches. */
@@ -673,44 +711,70 @@ static bool is_fit(const char *directory, struct text *why)
 	return false;
 }
 
-bool log_open(const struct knobs *knobs, const struct log_about *about,
-	      struct text *why)
+/* Where the directory has room for a log, this process's; or -errno. */
+static long open_file(const struct knobs *knobs, const struct log_about *about)
 {
-	const char *because = NULL;
-	uint64_t bytes = allowed_bytes(knobs->log_size, &because);
 	uint64_t started = clock_realtime();
 	uint32_t pid = sys_getpid();
-	long error;
+	long error = dir_open(knobs->log, true);
 
-	log_forget();
-	if (!is_fit(knobs->log, why))
-		return false;
-	lay_out(bytes, knobs);
-	explain_limit(bytes, because);
-	explain_missing(knobs);
-	if (bytes < scratch.layout.rings_at) {
-		text_put(why, scratch.limits);
-		text_put(why, ", too little for any");
-		return false;
-	}
-	error = dir_open(knobs->log);
-	if (error == -EINVAL)
-		return give_up(why,
-			       "its " RECORD_DIR_NAME " is not mmgate's, or of "
-			       "another version",
-			       0);
-	if (error != 0)
-		return give_up(why, "", error);
 	self.total = knobs->log_total;
-	error = make_file(knobs->log, pid, started);
-	if (error == -EDQUOT)
-		return give_up(why, "MMGATE_LOG_TOTAL, or a quota: ", error);
+	if (error == 0)
+		error = make_file(knobs->log, pid, started);
 	if (error != 0)
-		return give_up(why, "", error);
+		return error;
 	set_up(about);
 	fill_header(knobs, about, started, pid);
 	log_hot.in_use = true;
-	return true;
+	return 0;
+}
+
+static bool try_open(const struct knobs *knobs, const struct log_about *about,
+		     struct text *why)
+{
+	const char *because = NULL;
+	uint64_t bytes = allowed_bytes(knobs->log_size, &because);
+	long error;
+
+	lay_out(bytes, knobs);
+	explain_limit(bytes, because);
+	if (bytes < RECORD_LEAST_BYTES) {
+		explain_too_little(why);
+		/* To be counted, as far as that limit lets us. */
+		dir_open(knobs->log, bytes >= sizeof(struct record_dir));
+		return false;
+	}
+	explain_missing(knobs);
+	error = open_file(knobs, about);
+	if (error != 0)
+		explain_failure(why, error);
+	return error == 0;
+}
+
+/* So that the figures of the run are not taken for all of it. */
+static void count_unlogged(const char *why)
+{
+	struct record_dir *dir = self.dir;
+
+	if (!self.in_dir || add(&dir->unlogged, 1) != 0)
+		return;
+	store(&dir->unlogged_pid, sys_getpid());
+	copy(dir->unlogged_why, sizeof(dir->unlogged_why), why);
+}
+
+bool log_open(const struct knobs *knobs, const struct log_about *about,
+	      struct text *why)
+{
+	const char *reason_at = why->at;
+
+	log_forget();
+	self.in_dir = false;
+	if (!is_fit(knobs->log, why))
+		return false;
+	if (try_open(knobs, about, why))
+		return true;
+	count_unlogged(reason_at);
+	return false;
 }
 
 void log_forget(void)
@@ -743,13 +807,13 @@ static void note_full(const char *why)
 static bool get_memory(uint64_t from, uint64_t bytes)
 {
 	if (!reserve(bytes)) {
-		note_full("MMGATE_LOG_TOTAL is reached: fewer events are kept");
+		note_full("MMGATE_LOG_TOTAL is reached: less is recorded");
 		return false;
 	}
 	if (populate(from, bytes) == 0)
 		return true;
 	add(&self.dir->allocated, -bytes);
-	note_full("no space left for the log: fewer events are kept");
+	note_full("no space left for the log: less is recorded");
 	return false;
 }
 

@@ -34,7 +34,9 @@ struct log_about {
 };
 
 /* Makes the log of this process in knobs->log and leaves the one it had, its
- * parent's, alone.  False: there is none, and `why` says why in a few words. */
+ * parent's, alone.  False: there is none, and `why`, empty before, says why in
+ * a few words; so does the directory, which counts such processes, if it can.
+ */
 bool log_open(const struct knobs *knobs, const struct log_about *about,
 	      struct text *why);
 

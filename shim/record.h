@@ -466,10 +466,14 @@ static inline const char *record_unfit(uint32_t type)
 	}
 }
 
+/* The smallest log: figures, and no events. */
+#define RECORD_LEAST_BYTES (RECORD_HEADER_BYTES + sizeof(struct record_stripe))
+
 /*
  * RECORD_DIR_NAME: one page that every process of a directory shares.
  * `run` makes it (a bare library does when it finds none), counts allocated
- * bytes in it and, at the end, adds what it knows of the whole run.
+ * bytes in it and, at the end, adds what it knows of the whole run.  A process
+ * that gets no log counts itself here.
  */
 struct record_dir {
 	uint64_t magic;
@@ -488,9 +492,12 @@ struct record_dir {
 	uint64_t minor_faults, major_faults;
 	uint64_t peak_rss_bytes;
 	uint64_t tlb_shootdowns; /* of the machine, during the run */
-	uint64_t spare2[16];
-	char command[2048]; /* words separated by spaces, cut when longer */
-	char fill[4096 - 2048 - 31 * 8];
+	uint64_t unlogged;       /* processes that got no log */
+	uint64_t unlogged_pid;   /* of the first of them */
+	uint64_t spare2[14];
+	char command[2048];     /* words separated by spaces, cut when longer */
+	char unlogged_why[256]; /* in its words */
+	char fill[4096 - 2048 - 256 - 31 * 8];
 };
 
 #define RECORD_STRIPE_BYTES sizeof(struct record_stripe)

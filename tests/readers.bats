@@ -206,24 +206,65 @@ socket.socket(socket.AF_UNIX).bind("socket.mmgate")' "$LOGS"
 	contains "$stderr" 'd??[31m/1-1.mmgate: '
 }
 
-@test "a strange run.info is passed over" {
+@test "a strange run.info is passed over, which one line says" {
 	make_log
 	info=$LOGS/run.info
 	cp "$info" "$BATS_TEST_TMPDIR/info"
-	while read -r damage; do
+	while read -r expected damage; do
 		rm -rf "$info"
 		eval "$damage"
-		each_reader 0 0
+		each_reader "$expected" 0
+		if [ "$expected" = 1 ]; then
+			contains "$stderr" "$info: "
+		fi
 	done <<-'ROWS'
-		:
-		: >"$info"
-		head -c 100 "$BATS_TEST_TMPDIR/info" >"$info"
-		head -c 4096 /dev/urandom >"$info"
-		mkfifo "$info"
-		mkdir "$info"
-		ln -s /dev/zero "$info"
-		cp "$BATS_TEST_TMPDIR/info" "$info"; truncate -s 1T "$info"
+		0 :
+		1 : >"$info"
+		1 head -c 100 "$BATS_TEST_TMPDIR/info" >"$info"
+		1 head -c 4096 /dev/zero >"$info"
+		1 head -c 4096 /dev/urandom >"$info"
+		1 mkfifo "$info"
+		1 mkdir "$info"
+		1 ln -s /dev/zero "$info"
+		0 cp "$BATS_TEST_TMPDIR/info" "$info"; truncate -s 1T "$info"
 	ROWS
+}
+
+# of_format NUMBER: run.info as another version of mmgate would have written it
+of_format() {
+	# shellcheck disable=SC2059 # an escape
+	printf "\\x$1\\0\\0\\0" | dd of="$LOGS/run.info" bs=1 seek=8 \
+		conv=notrunc 2>/dev/null
+}
+
+@test "a run.info of another format is named, with both formats, and the logs are read" {
+	make_log
+	calls=$(report 'd["total"]["calls"]')
+	while read -r number text; do
+		of_format "$number"
+		each_reader 1 0
+		contains "$stderr" "$LOGS/run.info: was written by $text mmgate"
+		contains "$stderr" "(format $((16#$number)), this one reads "
+		run -0 --separate-stderr report '(d["total"]["calls"],
+			d["total"]["without_log"], "run" in d)'
+		equal "$output" "($calls, None, False)"
+		run -0 --separate-stderr mmgate report "$LOGS"
+		contains "$output" "got no log is not known, as run.info was wri"
+		run -0 --separate-stderr mmgate report --format html "$LOGS"
+		equal "${#stderr_lines[@]}" 1 "$stderr"
+		contains "$output" 'got no log is not known'
+		run -0 --separate-stderr mmgate report "$LOGS" --diff "$LOGS"
+		equal "${#stderr_lines[@]}" 2 "$stderr"
+		contains "$output" 'incomplete: whether'
+	done <<-'ROWS'
+		63 a newer
+		01 an older
+	ROWS
+	# The library does not write beside what it does not know.
+	run -0 --separate-stderr env LD_PRELOAD="$LIBRARY" MMGATE_LOG="$LOGS" \
+		"$SUBJECTS/mapper" -n 1
+	equal "${#stderr_lines[@]}" 1 "$stderr"
+	contains "$stderr" 'its run.info is of another mmgate (format 1, this li'
 }
 
 @test "the command in run.info cannot steer a terminal" {

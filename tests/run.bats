@@ -240,7 +240,7 @@ done'
 	said=$(summary_of --skip 'sh,dash,bash' -- sh -c :)
 	contains "$said" 'MMGATE_ONLY or MMGATE_SKIP leaves it alone'
 	said=$(summary_of -- sh -c 'rm -f "$0"/*' "$LOGS")
-	contains "$said" 'it left no log: see the line above, or `mmgate doctor'
+	contains "$said" 'it left no log; a line above may say why, or `mmgate'
 }
 
 @test "the program inherits no descriptor and no signal state of run's" {

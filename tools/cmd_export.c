@@ -507,6 +507,16 @@ static int write_logs(struct exporting *x, const struct log_dir *dir)
 	return status;
 }
 
+/* What is strange was said already. */
+static void say_gap(const struct log_dir *dir)
+{
+	char *gap = dir->has_info ? log_dir_gap(dir) : NULL;
+
+	if (gap)
+		warn("note: %s", gap);
+	free(gap);
+}
+
 static int run(int argc, char **argv)
 {
 	struct exporting x = {0};
@@ -514,6 +524,7 @@ static int run(int argc, char **argv)
 	int status;
 
 	x.to.dir = dir;
+	say_gap(dir);
 	x.to.out = output_open(x.output);
 	x.to.images = images_new();
 	/* Not between lines that go to the same terminal. */

@@ -363,8 +363,8 @@ static const char *base_name(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
-/* Why the started process has no log. */
-static const char *why_unseen(const struct run *run)
+/* Why the started process has no log; `said`: in its own words, if any. */
+static const char *why_unseen(const struct run *run, const char *said)
 {
 	if (run->preflight.status != EXIT_DONE)
 		return run->preflight.reason;
@@ -372,11 +372,14 @@ static const char *why_unseen(const struct run *run)
 			  base_name(run->preflight.program),
 			  base_name(run->launch.argv[0])))
 		return "MMGATE_ONLY or MMGATE_SKIP leaves it alone";
+	if (*said != '\0')
+		return said;
 	if (rundir_trouble(&run->dir) != NULL)
 		return "the directory of its log is gone";
 	if (access(run->dir.path, W_OK | X_OK) != 0)
 		return "the directory of its log was made unwritable";
-	return "it left no log: see the line above, or `mmgate doctor -- CMD`";
+	return "it left no log; a line above may say why, or `mmgate doctor -- "
+	       "CMD`";
 }
 
 /* Processes whose layer is not wholly hooked; `outcome` gets the first one's
@@ -502,15 +505,49 @@ static void say_lost(const struct run *run, const struct log_dir *dir,
 		     plural(dir->broken));
 }
 
+static void say_unlogged(const struct record_dir *info)
+{
+	char *gap;
+
+	if (info->unlogged == 0)
+		return;
+	gap = log_unlogged(info->unlogged, info->unlogged_why);
+	warn("not covered: %s", gap);
+	free(gap);
+}
+
+/* When it got no log it is the first such process, and what that says is its
+ * own reason. */
+static void say_unseen(const struct run *run, const struct record_dir *info)
+{
+	bool itself = info->unlogged > 0 &&
+		      info->unlogged_pid == (uint64_t)run->launch.pid;
+	uint64_t others = info->unlogged - 1;
+
+	warn("not covered: %s itself: %s", run->launch.argv[0],
+	     why_unseen(run, itself ? info->unlogged_why : ""));
+	if (!itself)
+		say_unlogged(info);
+	else if (others > 0)
+		warn("not covered: %s more process%s, which got no log either",
+		     units_count(others), others == 1 ? "" : "es");
+}
+
 static void say_uncovered(const struct run *run, const struct log_dir *dir)
 {
-	if (rundir_logs(&run->dir, run->launch.pid) == 0)
-		warn("not covered: %s itself: %s", run->launch.argv[0],
-		     why_unseen(run));
-	else if (run->preflight.loses_library)
-		warn("not covered: what %s starts: its environment has no "
-		     "LD_PRELOAD",
-		     run->launch.argv[0]);
+	struct record_dir info;
+
+	if (!rundir_read(&run->dir, &info))
+		info = (struct record_dir){0};
+	if (rundir_logs(&run->dir, run->launch.pid) == 0) {
+		say_unseen(run, &info);
+	} else {
+		say_unlogged(&info);
+		if (run->preflight.loses_library)
+			warn("not covered: what %s starts: its environment has "
+			     "no LD_PRELOAD",
+			     run->launch.argv[0]);
+	}
 	if (dir != NULL)
 		say_hooks(dir);
 }

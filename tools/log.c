@@ -46,6 +46,16 @@ static bool refuse(char why[WHY_BYTES], const char *format, ...)
 
 /* --- is it a log of ours, and of this build? --- */
 
+bool log_is_this_format(uint32_t version, char why[WHY_BYTES])
+{
+	if (version == RECORD_VERSION)
+		return true;
+	return refuse(why,
+		      "was written by %s mmgate (format %u, this one reads %u)",
+		      version > RECORD_VERSION ? "a newer" : "an older",
+		      version, RECORD_VERSION);
+}
+
 static bool check_identity(const struct record_header *h, uint64_t size,
 			   char why[WHY_BYTES])
 {
@@ -58,14 +68,7 @@ static bool check_identity(const struct record_header *h, uint64_t size,
 	if (size < RECORD_HEADER_BYTES)
 		return refuse(why, "is truncated: %llu of %d bytes",
 			      (unsigned long long)size, RECORD_HEADER_BYTES);
-	if (h->version != RECORD_VERSION)
-		return refuse(why,
-			      "was written by %s mmgate (format %u, this one "
-			      "reads %u)",
-			      h->version > RECORD_VERSION ? "a newer"
-							  : "an older",
-			      h->version, RECORD_VERSION);
-	return true;
+	return log_is_this_format(h->version, why);
 }
 
 /* Facts that are the same in every log of this format. */

@@ -119,6 +119,8 @@ struct log_event log_convert(const struct log *log,
 			     const struct record_event *event);
 uint64_t log_time_ns(const struct log *log, uint64_t ticks);
 
+/* Is that this build's RECORD_VERSION?  If not, `why` says so. */
+bool log_is_this_format(uint32_t version, char why[256]);
 /* Its header, as it is now: 0 or -errno.  No time is taken in which settings
  * are being written. */
 int log_read_header(struct source *source, struct record_header *h);
@@ -152,6 +154,9 @@ struct log_dir {
 	char *path;
 	bool has_info; /* RECORD_DIR_NAME was there and sound */
 	struct record_dir info;
+	/* What is wrong with it, said in a warning too; "": nothing, or there
+	 * is none. */
+	char strange[256];
 	struct log **logs;
 	size_t count;
 	size_t broken; /* logs that were refused, each with a warning */
@@ -167,5 +172,14 @@ struct log_dir *log_dir_open(const char *path);
  * NULL: none, `why` holds one line with the path. */
 char *log_dir_newest(const char *path, uint32_t pid, char **why);
 void log_dir_close(struct log_dir *dir);
+
+/* What no figure of the directory holds: processes that got no log, or that it
+ * is not known whether there are any.  A sentence without its end, in memory of
+ * its own; NULL: nothing is missing that is known of. */
+char *log_dir_gap(const struct log_dir *dir);
+/* The same of `count` processes, the first of which says why. */
+char *log_unlogged(uint64_t count, const char *why);
+/* Makes the texts of one that was read printable. */
+void log_clean_info(struct record_dir *info);
 
 #endif

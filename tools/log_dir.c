@@ -37,30 +37,88 @@ static void add_log(struct log_dir *dir, const char *name)
 	free(path);
 }
 
-static void clean_info(struct record_dir *info)
+void log_clean_info(struct record_dir *info)
 {
-	char command[sizeof(info->command)];
+	char command[sizeof(info->command)], why[sizeof(info->unlogged_why)];
 
 	utf8_clean(command, info->command, sizeof(command) - 1, 0);
 	memcpy(info->command, command, sizeof(command));
+	utf8_clean(why, info->unlogged_why, sizeof(why) - 1, 0);
+	memcpy(info->unlogged_why, why, sizeof(why));
+}
+
+static bool check_info(const struct record_dir *info, uint64_t size,
+		       char why[256])
+{
+	if (info->magic == 0)
+		snprintf(why, 256, "was never begun: there was no room for it");
+	else if (info->magic != RECORD_MAGIC)
+		snprintf(why, 256, "is not mmgate's");
+	else if (!log_is_this_format(info->version, why))
+		return false;
+	else if (size < sizeof(*info))
+		snprintf(why, 256, "is truncated: %llu of %zu bytes",
+			 (unsigned long long)size, sizeof(*info));
+	else
+		return true;
+	return false;
+}
+
+static bool load_info(struct log_dir *dir, const char *path, char why[256])
+{
+	struct source source;
+	const char *wrong;
+	int error;
+
+	errno = 0;
+	wrong = source_open(&source, path);
+	if (wrong) {
+		snprintf(why, 256, "%s", errno == ENOENT ? "" : wrong);
+		return false;
+	}
+	error = source_read(&source, &dir->info, sizeof(dir->info), 0);
+	source_close(&source);
+	if (error) {
+		snprintf(why, 256, "cannot be read: %s", strerror(-error));
+		return false;
+	}
+	return check_info(&dir->info, source.size, why);
 }
 
 /* A report can do without it, so a missing or strange one is no failure. */
 static void read_info(struct log_dir *dir)
 {
 	char *path = xasprintf("%s/%s", dir->path, RECORD_DIR_NAME);
-	struct source source;
 
-	if (!source_open(&source, path)) {
-		dir->has_info = !source_read(&source, &dir->info,
-					     sizeof(dir->info), 0) &&
-				source.size >= sizeof(dir->info) &&
-				dir->info.magic == RECORD_MAGIC &&
-				dir->info.version == RECORD_VERSION;
-		source_close(&source);
-	}
-	clean_info(&dir->info);
+	dir->has_info = load_info(dir, path, dir->strange);
+	if (*dir->strange)
+		warn("%s: %s; nothing is known of the run as a whole", path,
+		     dir->strange);
+	log_clean_info(&dir->info);
 	free(path);
+}
+
+char *log_unlogged(uint64_t count, const char *why)
+{
+	return xasprintf("%llu process%s got no log, and %s calls are in no "
+			 "figure%s%s",
+			 (unsigned long long)count, count == 1 ? "" : "es",
+			 count == 1 ? "its" : "their",
+			 *why == '\0' ? ""
+			 : count == 1 ? ": "
+				      : "; of the first: ",
+			 why);
+}
+
+char *log_dir_gap(const struct log_dir *dir)
+{
+	if (*dir->strange)
+		return xasprintf("whether there are processes that got no log "
+				 "is not known, as " RECORD_DIR_NAME " %s",
+				 dir->strange);
+	if (!dir->has_info || dir->info.unlogged == 0)
+		return NULL;
+	return log_unlogged(dir->info.unlogged, dir->info.unlogged_why);
 }
 
 static int by_start(const void *a, const void *b)
@@ -88,6 +146,22 @@ static struct log_dir *read_dir(const char *path, DIR *stream)
 	return dir;
 }
 
+/* None at all. */
+static char *explain_none(const struct log_dir *dir)
+{
+	char *gap = dir->has_info ? log_dir_gap(dir) : NULL, *why;
+
+	if (gap)
+		why = xasprintf("%s: holds no log (*%s): %s", dir->path,
+				RECORD_SUFFIX, gap);
+	else
+		why = xasprintf("%s: holds no log (*%s); make one with `mmgate "
+				"run -o %s -- COMMAND`",
+				dir->path, RECORD_SUFFIX, dir->path);
+	free(gap);
+	return why;
+}
+
 struct log_dir *log_dir_try(const char *path, char **why)
 {
 	DIR *stream = opendir(path);
@@ -103,10 +177,8 @@ struct log_dir *log_dir_try(const char *path, char **why)
 	closedir(stream);
 	if (dir->count + dir->broken > 0)
 		return dir;
+	*why = explain_none(dir);
 	log_dir_close(dir);
-	*why = xasprintf("%s: holds no log (*%s); make one with `mmgate run "
-			 "-o %s -- COMMAND`",
-			 path, RECORD_SUFFIX, path);
 	return NULL;
 }
 

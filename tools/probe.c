@@ -102,16 +102,26 @@ static void read_log(struct trial *t, struct log *log)
 		fail(t->probe, "its log could not be read to the end");
 }
 
+static void fail_trial(const struct trial *t, bool logged)
+{
+	struct record_dir info;
+	const char *why =
+		!logged && rundir_read(&t->dir, &info) ? info.unlogged_why : "";
+
+	fail(t->probe,
+	     "a program started with the library ended with status %d and left "
+	     "%s log%s%s",
+	     launch_exit_status(t->launch.status), logged ? "a" : "no",
+	     *why != '\0' ? ": " : "", why);
+}
+
 static void read_trial(struct trial *t)
 {
+	bool logged = rundir_logs(&t->dir, 0) != 0;
 	struct log_dir *logs;
 
-	if (t->launch.status != 0 || rundir_logs(&t->dir, 0) == 0) {
-		fail(t->probe,
-		     "a program started with the library ended with status %d "
-		     "and left %s",
-		     launch_exit_status(t->launch.status),
-		     rundir_logs(&t->dir, 0) == 0 ? "no log" : "a log");
+	if (t->launch.status != 0 || !logged) {
+		fail_trial(t, logged);
 		return;
 	}
 	logs = log_dir_open(t->dir.path);

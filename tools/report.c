@@ -16,6 +16,16 @@ uint64_t report_calls(const struct log_process *p)
 	return calls;
 }
 
+uint64_t report_unrecorded(const struct report *report)
+{
+	uint64_t calls = 0;
+	size_t i;
+
+	for (i = 0; i < report->count; i++)
+		calls += report->processes[i]->unrecorded;
+	return calls;
+}
+
 uint64_t report_bypassed(const struct log_op *op)
 {
 	uint64_t bypassed = 0;
@@ -121,6 +131,22 @@ char *report_window_gap(const struct report *report)
 	free(overwritten);
 	free(never);
 	return gap;
+}
+
+void report_unlogged_json(const struct report *report, struct json *j)
+{
+	const struct log_dir *dir = report->dir;
+
+	if (!dir->has_info) {
+		json_null(j, "without_log");
+		json_null(j, "without_log_why");
+		return;
+	}
+	json_u64(j, "without_log", dir->info.unlogged);
+	if (dir->info.unlogged > 0)
+		json_string(j, "without_log_why", dir->info.unlogged_why);
+	else
+		json_null(j, "without_log_why");
 }
 
 char *report_thread(const struct report *report, uint32_t pid, uint32_t tid)

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "json.h"
 #include "log.h"
 #include "rows.h"
 #include "sites.h"
@@ -38,6 +39,8 @@ struct report {
 };
 
 uint64_t report_calls(const struct log_process *p);
+/* Calls of the report's processes that found no room in their logs. */
+uint64_t report_unrecorded(const struct report *report);
 uint64_t report_bypassed(const struct log_op *op);
 /* Time that the op's, the process's calls took: waiting and in the kernel. */
 double report_op_cost(const struct log_op *op);
@@ -57,6 +60,10 @@ char *report_window_gap(const struct report *report);
 
 /* The run's verdict, or NULL. */
 const struct study *report_verdict(const struct report *report);
+
+/* Processes of the directory that got no log: without_log; null: it is not
+ * known how many. */
+void report_unlogged_json(const struct report *report, struct json *j);
 
 void report_text(const struct report *report, FILE *out);
 void report_json(const struct report *report, FILE *out);

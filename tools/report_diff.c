@@ -315,6 +315,20 @@ static void print_places(const struct side *a, const struct side *b, FILE *out)
 	places_drop(&places);
 }
 
+/* What the figures of one are not of. */
+static void print_gap(const struct report *report, FILE *out)
+{
+	uint64_t unrecorded = report_unrecorded(report);
+	char *gap = log_dir_gap(report->dir);
+
+	if (gap)
+		fprintf(out, "  incomplete: %s\n", gap);
+	if (unrecorded > 0)
+		fprintf(out, "  incomplete: %s calls found no room in a log\n",
+			units_count(unrecorded));
+	free(gap);
+}
+
 static void print_side(const char *which, const struct side *s, FILE *out)
 {
 	const struct record_dir *info = &s->report->dir->info;
@@ -336,6 +350,7 @@ static void print_side(const char *which, const struct side *s, FILE *out)
 				    info->involuntary_switches),
 			units_count(info->minor_faults + info->major_faults));
 	fputc('\n', out);
+	print_gap(s->report, out);
 	if (v)
 		fprintf(out, "  verdict: %s\n", v->verdict.headline);
 }
@@ -409,6 +424,8 @@ static void put_side(struct json *j, const char *key, const struct side *s)
 	json_u64(j, "processes", s->processes);
 	json_u64(j, "threads", s->threads);
 	json_round(j, "thread_ns", s->thread_ns);
+	json_u64(j, "unrecorded", report_unrecorded(s->report));
+	report_unlogged_json(s->report, j);
 	if (study)
 		json_string(j, "verdict",
 			    verdict_answer_name(study->verdict.answer));

@@ -129,6 +129,19 @@ static void put_run(const struct report *report, FILE *out)
 		units_bytes((double)info->peak_rss_bytes));
 }
 
+/* What the figures are not of. */
+static void put_gap(const struct report *report, FILE *out)
+{
+	char *gap = log_dir_gap(report->dir);
+
+	if (gap) {
+		fputs("<p><strong>Incomplete:</strong> ", out);
+		html_text(out, gap);
+		fputs(".</p>\n", out);
+	}
+	free(gap);
+}
+
 static void put_window(const struct report *report, FILE *out)
 {
 	const struct window *w = &report->window;
@@ -1082,6 +1095,7 @@ void report_html(const struct report *report, FILE *out)
 
 	put_top(report, out);
 	put_run(report, out);
+	put_gap(report, out);
 	put_window(report, out);
 	put_nav(report, out);
 	put_verdict(report, out);

@@ -337,20 +337,29 @@ static void put_rows(struct json *j, const struct rows *rows)
 	json_close(j);
 }
 
-void report_json(const struct report *report, FILE *out)
+static void put_total(struct json *j, const struct report *report)
 {
-	const bool finished =
-		report->dir->has_info && report->dir->info.finished == 1;
-	struct json j = json_document(out, VERSION);
 	uint64_t calls = 0;
 	size_t i;
 
 	for (i = 0; i < report->count; i++)
 		calls += report_calls(report->processes[i]);
+	json_open(j, "total", '{');
+	json_u64(j, "calls", calls);
+	json_u64(j, "unrecorded", report_unrecorded(report));
+	report_unlogged_json(report, j);
+	json_close(j);
+}
+
+void report_json(const struct report *report, FILE *out)
+{
+	const bool finished =
+		report->dir->has_info && report->dir->info.finished == 1;
+	struct json j = json_document(out, VERSION);
+	size_t i;
+
 	json_u64(&j, "origin_ns", report->origin_ns);
-	json_open(&j, "total", '{');
-	json_u64(&j, "calls", calls);
-	json_close(&j);
+	put_total(&j, report);
 	put_verdict(&j, report_verdict(report));
 	put_run(&j, finished ? &report->dir->info : NULL);
 	report_worst_json(report, &j);

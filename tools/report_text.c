@@ -222,6 +222,16 @@ static void print_run(const struct record_dir *info, FILE *out)
 		units_count(info->major_faults));
 }
 
+/* What the figures below are not of. */
+static void print_gap(const struct report *report, FILE *out)
+{
+	char *gap = log_dir_gap(report->dir);
+
+	if (gap)
+		fprintf(out, "Incomplete: %s.\n\n", gap);
+	free(gap);
+}
+
 /* --- one process: its table --- */
 
 /* Which columns have anything to say. */
@@ -580,6 +590,7 @@ static void print_all(const struct report *report, FILE *out)
 	if (shown > SHOWN)
 		shown = SHOWN;
 	rest = report->count - shown;
+	print_gap(report, out);
 	print_verdict(report, out);
 	if (report->dir->has_info && report->dir->info.finished == 1)
 		print_run(&report->dir->info, out);

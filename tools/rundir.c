@@ -550,8 +550,8 @@ void rundir_close(struct rundir *dir)
 }
 
 /* --- fill ---
- * The programs count `allocated` in the same page meanwhile, so every write
- * here is of the fields that are ours. */
+ * The programs count `allocated` and `unlogged` in the same page meanwhile, so
+ * every write here is of the fields that are ours. */
 
 static void put(const struct rundir *dir, const void *from, size_t from_offset,
 		size_t size)
@@ -574,10 +574,18 @@ void rundir_finish(const struct rundir *dir, const struct record_dir *info)
 	const size_t from = offsetof(struct record_dir, status);
 	struct record_dir end = *info;
 
-	put(dir, &end, from, offsetof(struct record_dir, spare2) - from);
+	put(dir, &end, from, offsetof(struct record_dir, unlogged) - from);
 	end.finished = 1;
 	put(dir, &end, offsetof(struct record_dir, finished),
 	    sizeof(end.finished));
+}
+
+bool rundir_read(const struct rundir *dir, struct record_dir *info)
+{
+	if (pread(dir->info, info, sizeof(*info), 0) != sizeof(*info))
+		return false;
+	log_clean_info(info);
+	return true;
 }
 
 const char *rundir_trouble(const struct rundir *dir)

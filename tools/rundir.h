@@ -57,6 +57,10 @@ void rundir_started(const struct rundir *dir, pid_t pid);
 /* Adds what `info` says about the whole run, and that it has ended. */
 void rundir_finish(const struct rundir *dir, const struct record_dir *info);
 
+/* What the page holds by now, the programs' part of it too; its texts are
+ * printable.  False: it cannot be read. */
+bool rundir_read(const struct rundir *dir, struct record_dir *info);
+
 /* What became of it while the program ran, or NULL: what follows "DIR ". */
 const char *rundir_trouble(const struct rundir *dir);
 

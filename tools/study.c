@@ -29,9 +29,11 @@ static bool stands_for_all(const struct log_dir *dir, const struct log *log)
 	double all = 0;
 	size_t i;
 
+	if (dir->has_info && dir->info.unlogged > 0)
+		return false;
 	for (i = 0; i < dir->count; i++)
-		all += cost_of(log_process(dir->logs[i]));
-	return cost_of(log_process(log)) >= 0.9 * all;
+		all += weight_of(log_process(dir->logs[i]));
+	return weight_of(log_process(log)) >= 0.9 * all;
 }
 
 static bool is_whole(const struct window *window)

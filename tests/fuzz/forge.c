@@ -414,6 +414,8 @@ static void change_info(struct forge *f, struct record_dir *info)
 
 	if (where < 128)
 		put_number(f, (char *)info + where * 4 % (numbers - 4), 8);
+	else if (where >= 240)
+		forge_bytes(f, info->unlogged_why, sizeof(info->unlogged_why));
 	else
 		forge_bytes(f, info->command + (where & 64 ? 0 : 1800),
 			    sizeof(info->command) - 1800);
