@@ -203,6 +203,7 @@ limited() {
 
 @test "a limit on files too small for a log is said with its name, value and need" {
 	limited 100 "$BUILD/mmgate" run -o "$LOGS" -- "$SUBJECTS/mapper" -n 10
+	contains "$said" 'no log: RLIMIT_FSIZE (ulimit -f) is 100 KiB, and the sm'
 	contains "$said" "mapper itself: the log is limited to 100 KiB by RLIMIT_F"
 	contains "$said" '(ulimit -f), and takes 164 KiB at least; raise that limit'
 	lacks "$said" 'line above'
@@ -216,6 +217,7 @@ limited() {
 	contains "$said" 'not covered: 1 process got no log, and its calls are in'
 	contains "$said" 'KiB by RLIMIT_FSIZE (ulimit -f), and takes 164 KiB at l'
 	equal "$(totals without_log)" 1
+	lacks "$said" 'no log: RLIMIT'
 }
 
 @test "no run.info is made or extended beyond a limit on files" {
@@ -234,4 +236,25 @@ limited() {
 		sh -c 'exit 3'
 	equal "$status $(stat -c %s "$LOGS/run.info")" '3 4096'
 	equal "$(logs)" 0
+}
+
+@test "doctor's figure for the smallest log is the true one" {
+	limited 100 "$BUILD/mmgate" doctor
+	equal "$status" 1
+	contains "$said" 'RLIMIT_FSIZE         100 KiB: too little for a log'
+	contains "$said" 'FAILED               no program can have a log: RLIMIT_FS'
+	contains "$said" 'left no log: the log is limited to 100 KiB by RLIMIT_FSI'
+	need=$(sed -n 's/.*the smallest log needs \([0-9]*\) KiB.*/\1/p' <<<"$said")
+	holds "$need" -gt 100 'KiB that a log needs'
+	mkdir "$LOGS"
+	limited $((need - 1)) env LD_PRELOAD="$LIBRARY" MMGATE_LOG="$LOGS" \
+		"$SUBJECTS/mapper" -n 10
+	equal "$(logs)" 0
+	limited "$need" env LD_PRELOAD="$LIBRARY" MMGATE_LOG="$LOGS" \
+		"$SUBJECTS/mapper" -n 10
+	equal "$(totals calls unrecorded without_log)" '30 0 1'
+	limited "$need" "$BUILD/mmgate" doctor
+	contains "$said" "RLIMIT_FSIZE         $need KiB: a log takes $need KiB"
+	lacks "$said" 'can have a log'
+	contains "$said" "no self-test: its log has no room for single events"
 }

@@ -168,15 +168,19 @@ static void show_limit(const char *name, int resource, unsigned part)
 
 	if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		fact(name, "unlimited");
+	else if (limit.rlim_cur / part < RECORD_LEAST_BYTES)
+		fact(name, "%s: too little for a log",
+		     units_bytes((double)limit.rlim_cur));
 	else
 		fact(name, "%s: a log takes %s at most",
 		     units_bytes((double)limit.rlim_cur),
 		     units_bytes((double)limit.rlim_cur / part));
 }
 
-static void show_limits(void)
+static void show_limits(struct doctor *d)
 {
 	struct rlimit limit;
+	char line[PREFLIGHT_LINE];
 
 	puts("limits");
 	show_limit("RLIMIT_FSIZE", RLIMIT_FSIZE, 1);
@@ -191,6 +195,8 @@ static void show_limits(void)
 	else
 		show_limit("RLIMIT_MEMLOCK", RLIMIT_MEMLOCK,
 			   RECORD_PART_OF_MEMLOCK);
+	if (preflight_limit(line))
+		check(d, false, "no program can have a log: %s", line);
 }
 
 /* --- settings --- */
@@ -386,7 +392,7 @@ static int run(int argc, char **argv)
 	}
 	opts_settings_init(&d.settings);
 	show_kernel(&d);
-	show_limits();
+	show_limits(&d);
 	show_settings(&d);
 	show_library(&d);
 	if (d.library != NULL)

@@ -122,6 +122,14 @@ static void check_directory(struct run *run)
 			opts_settings_option(settings, i, run->dir.path);
 }
 
+static void note_limit(const struct run *run)
+{
+	char limit[PREFLIGHT_LINE];
+
+	if (!run->quiet && preflight_limit(limit))
+		warn("note: no log: %s", limit);
+}
+
 /* Everything that can be refused is refused here, before anything is made. */
 static void prepare(struct run *run, char **command)
 {
@@ -131,6 +139,7 @@ static void prepare(struct run *run, char **command)
 		die(EXIT_USAGE, "%s", why);
 	check_command(run, command, library);
 	check_directory(run);
+	note_limit(run);
 	run->launch.path = run->preflight.path;
 	run->launch.argv = command;
 	preload = launch_preload(library, run->preflight.runtimes,

@@ -10,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "record.h"
 #include "rewrite.h"
 #include "text.h"
+#include "units.h"
 
 enum {
 	LINE_ROOM = 256, /* what the kernel reads of a #! line */
@@ -809,6 +812,37 @@ void preflight_arguments(struct preflight *p, char *const *argv,
 	preflight_check(&inner, *argv, library);
 	adopt(p, &inner);
 	preflight_free(&inner);
+}
+
+/* RLIMIT_MEMLOCK leaves more wherever it counts. */
+_Static_assert(RECORD_LEAST_MEMLOCK / RECORD_PART_OF_MEMLOCK >=
+		       RECORD_LEAST_BYTES,
+	       "a log fits into its part");
+
+bool preflight_limit(char line[PREFLIGHT_LINE])
+{
+	static const struct {
+		int resource;
+		unsigned part;
+		const char *name;
+	} limits[] = {
+		{RLIMIT_FSIZE, 1, "RLIMIT_FSIZE (ulimit -f)"},
+		{RLIMIT_AS, RECORD_PART_OF_AS, "RLIMIT_AS (ulimit -v)"},
+	};
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		if (getrlimit(limits[i].resource, &limit) != 0 ||
+		    limit.rlim_cur / limits[i].part >= RECORD_LEAST_BYTES)
+			continue;
+		snprintf(line, PREFLIGHT_LINE,
+			 "%s is %s, and the smallest log needs %s; raise it",
+			 limits[i].name, units_bytes((double)limit.rlim_cur),
+			 units_bytes((double)RECORD_LEAST_BYTES *
+				     limits[i].part));
+		return true;
+	}
+	return false;
 }
 
 void preflight_free(struct preflight *p)

@@ -37,6 +37,10 @@ void preflight_check(struct preflight *preflight, const char *command,
 void preflight_arguments(struct preflight *preflight, char *const *argv,
 			 const char *library);
 
+/* Does a limit leave no room for any log, of this process's children?  `line`
+ * says which, and what to do. */
+bool preflight_limit(char line[PREFLIGHT_LINE]);
+
 void preflight_free(struct preflight *preflight);
 
 #endif

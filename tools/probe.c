@@ -95,6 +95,11 @@ static void take_claims(const struct log_process *p, int layer,
 
 static void read_log(struct trial *t, struct log *log)
 {
+	if (!log_has_rings(log)) {
+		fail(t->probe, "its log has no room for single events: %s",
+		     log_process(log)->limits);
+		return;
+	}
 	for (int i = 0; i < PROBE_LAYERS; i++)
 		if (asks_for(t, i))
 			take_claims(log_process(log), i, &t->probe->layers[i]);
