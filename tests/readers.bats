@@ -246,8 +246,8 @@ of_format() {
 		contains "$stderr" "$LOGS/run.info: was written by $text mmgate"
 		contains "$stderr" "(format $((16#$number)), this one reads "
 		run -0 --separate-stderr report '(d["total"]["calls"],
-			d["total"]["without_log"], "run" in d)'
-		equal "$output" "($calls, None, False)"
+			d["total"]["without_log"], d["run"])'
+		equal "$output" "($calls, None, None)"
 		run -0 --separate-stderr mmgate report "$LOGS"
 		contains "$output" "got no log is not known, as run.info was wri"
 		run -0 --separate-stderr mmgate report --format html "$LOGS"
