@@ -115,6 +115,7 @@ none_missed() {
 			return OP_MPROTECT;
 		}
 
+		bool libc_has_thread(void) { return true; }
 		long wrap_call(long number, const uint64_t a[6], const void *by)
 		{
 			(void)by;
