@@ -130,6 +130,46 @@ setup() {
 	"$PYTHON" -m json.tool "$BATS_TEST_TMPDIR/trace" >/dev/null
 }
 
+@test "names that hold what is between names do no harm in any export" {
+	odd=$BATS_TEST_TMPDIR/$'a;b, "c"\n\t{x="1"} 7'
+	cp "$SUBJECTS/mapper" "$odd"
+	mmgate run --quiet --hooks symbols --stacks every:1 -o "$LOGS" -- \
+		"$odd" -n 20 >/dev/null
+	[ "$(report 'len(p[0]["sites"])')" -gt 0 ] ||
+		skip 'no stacks are resolved in this build'
+	for format in csv jsonl folded chrome prometheus; do
+		names=--names
+		[ "$format" != prometheus ] || names=
+		mmgate export --format "$format" $names "$LOGS" \
+			>"$BATS_TEST_TMPDIR/$format"
+	done
+	run -0 "$PYTHON" - "$BATS_TEST_TMPDIR" <<-'EOP'
+		import csv, json, re, sys
+		def open_(format):
+		    return open(sys.argv[1] + "/" + format, newline="")
+		name = 'a;b, "c"??{x="1"} 7'
+		rows = list(csv.reader(open_("csv")))
+		assert len(rows) == 61 and set(map(len, rows)) == {16}, len(rows)
+		assert len(open_("csv").readlines()) == 61
+		assert rows[1][14].startswith(name.replace(";", ":") + "!"), rows[1]
+		for frame in rows[1][15].split(";"):
+		    assert "!" in frame, frame
+		lines = [json.loads(line) for line in open_("jsonl")]
+		assert len(lines) == 60 and lines[0]["caller"].startswith(name + "!")
+		json.load(open_("chrome"))
+		for line in open_("folded"):
+		    frames, ns = line.rstrip("\n").rsplit(" ", 1)
+		    frames = frames.split(";")
+		    assert ns.isdigit() and frames[0] == name.replace(";", ":"), line
+		    assert frames[-1] in ("mmap", "munmap", "mprotect"), line
+		    assert all("!" in frame for frame in frames[1:-1]), line
+		for line in open_("prometheus"):
+		    assert line[0] == "#" or re.fullmatch(
+		        r'\w+\{image="([^"\\]|\\.)*"(,\w+="[^"\\]*")*\} [0-9.]+\n',
+		        line), line
+	EOP
+}
+
 @test "exports of a program that did nothing are whole" {
 	gate none "$SUBJECTS/mapper" -n 0 >/dev/null
 	mmgate export --format chrome "$LOGS" >"$BATS_TEST_TMPDIR/trace"

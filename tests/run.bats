@@ -49,12 +49,16 @@ quiet_run() {
 
 @test "an option that lacks its value does not take the -- for one" {
 	cd "$BATS_TEST_TMPDIR"
-	for words in 'run -o' 'run --lock' 'compare --config' 'tune --budget'; do
+	for words in 'run -o' 'run --lock' 'run --log-size' 'compare --config' \
+		'compare -n' 'tune --budget' 'tune -o' 'report --worst' \
+		'report -o' 'export --format' 'set --dir'; do
 		# shellcheck disable=SC2086 # words of a command
 		run -2 --separate-stderr mmgate $words -- true
 		equal "$stderr" \
 			"mmgate: ${words% *}: ${words#* } wants a value before the --"
 	done
+	run -2 --separate-stderr mmgate report somewhere -o --
+	equal "$stderr" 'mmgate: report: -o wants a value before the --'
 	[ ! -e ./-- ]
 }
 
@@ -576,17 +580,40 @@ done'
 	done
 }
 
-@test "a standard output that is closed is an error, where something is printed" {
+@test "a standard output that is closed or full is an error, where something is printed" {
+	local pair='--config lock=none --config bare'
+
 	quiet_run -- "$SUBJECTS/mapper" >/dev/null
-	for command in "report $LOGS" "export --format csv $LOGS" help \
-		--version doctor; do
-		# shellcheck disable=SC2086 # words of a command
-		run -1 --separate-stderr bash -c '"$@" >&-' closed \
-			"$BUILD/mmgate" $command
-		contains "$stderr" 'cannot write to standard output'
+	for command in "report $LOGS" "report --format json $LOGS" \
+		"report --format html $LOGS" "report $LOGS --diff $LOGS" \
+		"export --format csv $LOGS" "export --format jsonl $LOGS" \
+		"export --format folded $LOGS" "export --format chrome $LOGS" \
+		"export --format prometheus $LOGS" help 'help run' 'run --help' \
+		--help --version doctor 'run --dry-run -- true' \
+		"compare -n 1 --warmup 0 $pair -- true" \
+		'tune --budget 10s -- true'; do
+		for to in '&-' /dev/full; do
+			# shellcheck disable=SC2086 # words of a command
+			run -1 --separate-stderr bash -c "\"\$@\" >$to" to \
+				"$BUILD/mmgate" $command
+			equal "$(grep -c 'cannot write to standard output' \
+				<<<"$stderr")" 1 "$command to $to: $stderr"
+			lacks "$stderr" Success
+		done
 	done
 	run -3 bash -c '"$@" >&-' closed "$BUILD/mmgate" run --quiet \
 		-o "$LOGS" -- sh -c 'exit 3'
+}
+
+@test "nothing is measured where the result could not be written" {
+	cd "$BATS_TEST_TMPDIR"
+	for command in 'compare --config lock=none --config bare' tune; do
+		# shellcheck disable=SC2086 # words of a command
+		run -1 --separate-stderr bash -c '"$@" >&-' closed \
+			"$BUILD/mmgate" $command -- touch ran
+		equal "$stderr" 'mmgate: cannot write to standard output: Bad file descriptor'
+	done
+	[ ! -e ran ]
 }
 
 @test "doctor passes here and says what it checked" {

@@ -73,6 +73,16 @@ changes() {
 	ends
 }
 
+@test "a list that cannot be written is an error" {
+	begin --lock spin
+	for to in '&-' /dev/full; do
+		run -1 --separate-stderr bash -c "\"\$@\" >$to" to \
+			"$BUILD/mmgate" set "$PID" --dir "$LOGS"
+		contains "$stderr" 'cannot write to standard output'
+	done
+	ends
+}
+
 @test "a change of a lock is an event, in jsonl" {
 	begin --lock none --log-size 1G # the first one is there still
 	go

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
@@ -30,13 +31,26 @@ FILE *output_open(const char *path)
 	return out;
 }
 
+/* What was started without has a descriptor that nobody can write to. */
+static void need_stdout(void)
+{
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+	if (flags != -1 && (flags & O_ACCMODE) != O_RDONLY)
+		return;
+	errno = EBADF;
+	die_errno(EXIT_FAILED, "cannot write to standard output");
+}
+
 FILE *output_hold(const char *path)
 {
 	FILE *out;
 	int fd;
 
-	if (!path)
+	if (!path) {
+		need_stdout();
 		return stdout;
+	}
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	out = fd == -1 ? NULL : fdopen(fd, "w");
 	if (!out)
