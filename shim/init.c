@@ -41,7 +41,6 @@ static const Elf64_Phdr *headers; /* the program's */
 static unsigned long header_count;
 static struct turn correcting; /* what the log says of hooks */
 static bool followed;          /* by MMGATE_FOLLOW, _ONLY and _SKIP */
-static bool confined;          /* by a filter that let this start pass */
 
 static unsigned long auxv_value(const Elf64_auxv_t *auxv, unsigned long type)
 {
@@ -382,21 +381,6 @@ static void start_place(uint64_t page_size, bool quiet)
 		diag_line(line);
 }
 
-/* Are system calls filtered, or is even this one refused? */
-static bool is_confined(void)
-{
-	enum { PR_GET_SECCOMP = 21 };
-
-	return sys_prctl(PR_GET_SECCOMP, 0) != 0;
-}
-
-/* The calls that open a log could be the end of a child that is under a filter
- * of its own already. */
-static bool may_open_log(void)
-{
-	return knobs.log != NULL && (confined || !is_confined());
-}
-
 static bool arrive_in_child(void)
 {
 	log_forget();
@@ -407,7 +391,7 @@ static bool arrive_in_child(void)
 	}
 	if (!followed || knobs.follow != FOLLOW_FORK)
 		return false;
-	if (may_open_log())
+	if (knobs.log != NULL)
 		/* Laid out as its parent's was.  stderr may be anything. */
 		open_log(clock_pair(), true);
 	return has_work(rules_settings());
@@ -432,10 +416,8 @@ static void take_part(const struct patch_process *process, char **argv,
 		stack_init(&knobs, libc_first_stack(argv, auxv));
 	mind_forks(process);
 	callers = install_hooks(process);
-	if (knobs.log != NULL) {
-		confined = knobs.follow == FOLLOW_FORK && is_confined();
+	if (knobs.log != NULL)
 		open_log(began, is_descendant(env)); /* once a run */
-	}
 	figures_init(&callers);
 	figures_now_and_then = correct_log;
 	gate_init(&knobs);

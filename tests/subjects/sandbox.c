@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox [-s | -f] [NUMBER...]: works in 4 threads under a filter that kills
- * at any system call but the numbered ones; without numbers, under one that
- * lets all pass.  -s: makes a call that no list here has, the last thing it
- * does. -f: a forked child does it all.
+ * sandbox [-s] [NUMBER...]: works in 4 threads under a filter that kills at any
+ * system call but the numbered ones; without numbers, under one that lets all
+ * pass.  -s: makes a call that no list here has, the last thing it does.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 4, LOOPS = 500, BYTES = 16384, MOST = 100 };
@@ -78,35 +76,13 @@ static void *work(void *unused)
 	return NULL;
 }
 
-static int is_option(int argc, char **argv, const char *option)
-{
-	return argc > 1 && strcmp(argv[1], option) == 0;
-}
-
-/* Goes on in a child; the parent ends as that does. */
-static void fork_away(void)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		return;
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		fail("fork");
-	_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-				  : WEXITSTATUS(status));
-}
-
 int main(int argc, char **argv)
 {
-	int stray = is_option(argc, argv, "-s");
-	int forks = is_option(argc, argv, "-f"), first = 1 + stray + forks;
+	int stray = argc > 1 && strcmp(argv[1], "-s") == 0;
 	pthread_t threads[THREADS];
 
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
-	if (forks)
-		fork_away();
-	confine(argv + first, argc - first);
+	confine(argv + 1 + stray, argc - 1 - stray);
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, NULL) != 0)
 			fail("pthread_create");
