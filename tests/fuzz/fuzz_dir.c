@@ -147,9 +147,10 @@ static struct stage_end report(const char *line, enum stage_form form)
 	struct stage_end end = stage_run(cmd_report.run, line, form);
 
 	stage_check(end.status == 0 || end.status == 1, "status 0 or 1");
-	stage_check((end.complaints > 0) == (end.status > 0),
+	/* A report does without run.info, and says so. */
+	stage_check(end.complaints > 0 || end.status == 0,
 		    "what fails is said");
-	stage_check(end.complaints <= 2, "one line a log");
+	stage_check(end.complaints <= 3, "one line a file");
 	return end;
 }
 
