@@ -262,7 +262,8 @@ static size_t with_calls(const struct report *report)
 	return count;
 }
 
-static void cut_processes(struct report *report)
+/* True: it cannot be done, as no process has events. */
+static bool cut_processes(struct report *report)
 {
 	size_t i, blind = 0;
 	unsigned lacks;
@@ -276,14 +277,18 @@ static void cut_processes(struct report *report)
 		report->window_lacks |= lacks;
 		blind += lacks & WINDOW_BLIND ? 1 : 0;
 	}
-	if (blind > 0 && blind == with_calls(report)) {
-		char *why = report_gap(report);
+	return blind > 0 && blind == with_calls(report);
+}
 
-		die(EXIT_FAILED,
-		    "report: a part of the run is told by single calls, and "
-		    "none are in the log: %s; leave --since and --until away",
-		    why ? why : "they were not recorded");
-	}
+/* No single call is there that would tell of a part. */
+static void refuse_part(const struct report *report)
+{
+	char *why = report_gap(report);
+
+	warn("report: a part of the run is told by single calls, and none are "
+	     "in the log: %s; leave --since and --until away",
+	     why ? why : "they were not recorded");
+	free(why);
 }
 
 static void free_processes(struct report *report)
@@ -306,6 +311,7 @@ struct opened {
 	struct rows rows;
 	struct studies studies;
 	struct worst worst;
+	bool untold; /* there is nothing to report of that part */
 };
 
 static void take_rows(struct opened *o)
@@ -364,10 +370,14 @@ static void open_report(struct opened *o, const char *directory,
 	select_processes(&o->report, r->process);
 	take_rows(o);
 	set_window(&o->report, r);
-	cut_processes(&o->report);
-	cut_rows(o);
-	look_into(o, r);
+	o->untold = cut_processes(&o->report);
+	if (!o->untold) {
+		cut_rows(o);
+		look_into(o, r);
+	}
 	busy_end();
+	if (o->untold)
+		refuse_part(&o->report);
 }
 
 static void close_report(struct opened *o)
@@ -379,12 +389,23 @@ static void close_report(struct opened *o)
 	log_dir_close(o->dir);
 }
 
-/* False when a log of it could not be read. */
+static void write_opened(const struct request *r, const struct opened *one,
+			 const struct opened *other)
+{
+	FILE *out = output_open(r->output);
+
+	if (r->diff)
+		r->format->diff(&one->report, &other->report, out);
+	else
+		r->format->write(&one->report, out);
+	output_close(out, r->output);
+}
+
+/* False when a log of it could not be read, or does not tell what is asked. */
 static bool write_report(const struct request *r, struct images *images)
 {
-	struct opened one, other;
-	bool sound;
-	FILE *out;
+	struct opened one, other = {.dir = NULL};
+	bool sound, told;
 
 	open_report(&one, r->directory, images, r);
 	sound = one.dir->broken == 0;
@@ -392,16 +413,13 @@ static bool write_report(const struct request *r, struct images *images)
 		open_report(&other, r->diff, images, r);
 		sound = sound && other.dir->broken == 0;
 	}
-	out = output_open(r->output);
-	if (r->diff)
-		r->format->diff(&one.report, &other.report, out);
-	else
-		r->format->write(&one.report, out);
-	output_close(out, r->output);
+	told = !one.untold && !other.untold;
+	if (told)
+		write_opened(r, &one, &other);
 	if (r->diff)
 		close_report(&other);
 	close_report(&one);
-	return sound;
+	return sound && told;
 }
 
 /* What would have no effect is refused. */
