@@ -13,6 +13,9 @@ enum {
 	NOWHERE = -1,
 };
 
+/* Of a class's calls: fewer that came in alone are no typical ones, as whatever
+ * kept all others out may have held them up too. */
+#define ALONE_PART 0.05
 /* Shorter waits are no waits: the lock was free. */
 #define LEAST_WAIT_NS 1000u
 /* Who sleeps and is woken does not come back sooner. */
@@ -667,11 +670,31 @@ struct crowd_range crowd_waits(const struct crowd *c, enum kind kind)
 	return range_of(&l);
 }
 
+/* Did enough calls come in alone to hold most of the others against? */
+static bool can_compare(const struct crowd *c)
+{
+	const struct crowd_class *class;
+	double compared = 0, others = 0;
+	unsigned i, k;
+
+	for (i = 0; i < KIND_COUNT; i++)
+		for (k = 0; k < SIZE_CLASSES; k++) {
+			class = &c->of[i][k];
+			if (class->alone.count >= ENOUGH &&
+			    (double)class->alone.count >=
+				    ALONE_PART * count_of(class))
+				compared += class->crowded.sum_ns;
+			else
+				others += class->crowded.sum_ns;
+		}
+	return compared >= others;
+}
+
 bool crowd_waits_show(const struct crowd *c)
 {
 	struct longer l = all_longer(c, KIND_COUNT);
 
-	return l.ns > 0 && l.ns * l.ns >= l.variance;
+	return !can_compare(c) || (l.ns > 0 && l.ns * l.ns >= l.variance);
 }
 
 /* The mean of all but the longest twentieth. */

@@ -90,7 +90,7 @@ struct crowd_range {
  * other calls.  `high` also counts what made calls slow for other reasons. */
 struct crowd_range crowd_waits(const struct crowd *c, enum kind kind);
 /* Did crowded calls take longer than the others by more than one standard
- * deviation? */
+ * deviation?  True too where hardly any others are there to compare. */
 bool crowd_waits_show(const struct crowd *c);
 /* How much longer they took without the longest twentieth of both: one call
  * that was held up tips a mean. */
