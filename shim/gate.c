@@ -211,11 +211,6 @@ static bool goes_through_pages(uint32_t advice)
 	}
 }
 
-static uint64_t remapped_length(const struct span *s)
-{
-	return (uint64_t)(uint32_t)s->fd << 32 | s->arg;
-}
-
 static bool holds_long(const struct span *s)
 {
 	switch (s->op) {
@@ -230,7 +225,7 @@ static bool holds_long(const struct span *s)
 		       (s->length >= LONG_BYTES && goes_through_pages(s->arg));
 	case OP_MREMAP:
 		return s->length >= LONG_BYTES &&
-		       s->length - LONG_BYTES >= remapped_length(s);
+		       s->length - LONG_BYTES >= span_new_length(s);
 	default:
 		return false;
 	}

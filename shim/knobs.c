@@ -614,7 +614,7 @@ static const struct knob knobs_table[] = {
 	 "mmap,munmap,mprotect,madvise", "which calls take the lock",
 	 parse_calls, show_calls},
 	{"MMGATE_LONG", "long", "bypass or gate", "bypass",
-	 "calls that hold long by nature: MAP_POPULATE, MAP_LOCKED, MADV_POPULATE_*, and from 1 GiB on unmaps, MAP_FIXED, and madvise that frees, pages out or collapses",
+	 "calls that hold long by nature: MAP_POPULATE, MAP_LOCKED, MADV_POPULATE_*, and from 1 GiB on unmaps (a shrinking mremap too), MAP_FIXED, and madvise that frees, pages out or collapses",
 	 parse_long, show_long},
 	{"MMGATE_HOOKS", "hooks", HOOKS_VALUES, HOOKS_INITIAL,
 	 "how calls are caught", parse_hooks, show_hooks},

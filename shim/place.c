@@ -718,8 +718,7 @@ static void learn_mmap(const struct span *span, long result)
 
 static void learn_mremap(const struct span *span, uint64_t result)
 {
-	uint64_t length = (uint64_t)(uint32_t)span->fd << 32 | span->arg;
-	uint64_t left = whole_pages(length);
+	uint64_t left = whole_pages(span_new_length(span));
 
 	if (result != span->addr) {
 		if (!(span->flags & MREMAP_DONTUNMAP))
@@ -729,15 +728,25 @@ static void learn_mremap(const struct span *span, uint64_t result)
 	}
 }
 
-/* Was it for want of areas, or of memory?  Of large pieces and of huge pages
+/* Was it for want of areas, or of memory?  Other calls say ENOMEM where nothing
+ * is mapped, or there is no room to grow; and of large pieces and of huge pages
  * programs try for more than there is. */
 static bool ran_out(const struct span *span, long result)
 {
-	if (span->op == OP_MADVISE) /* ENOMEM: nothing is mapped there */
-		return result == -EAGAIN;
-	return result == -ENOMEM &&
-	       (span->op != OP_MMAP || (span->length - 1 < MOST_BYTES &&
-					!(span->flags & MAP_HUGETLB)));
+	if (result != -ENOMEM)
+		return false;
+	switch (span->op) {
+	case OP_MMAP:
+		return span->length <= MOST_BYTES &&
+		       !(span->flags & MAP_HUGETLB);
+	case OP_MUNMAP:
+		return true;
+	case OP_MREMAP:
+		return span->flags & MREMAP_MAYMOVE &&
+		       span_new_length(span) <= MOST_BYTES;
+	default:
+		return false;
+	}
 }
 
 void place_learn(const struct span *span, long result)

@@ -29,7 +29,6 @@
 #define MMGATE_PLACE_H
 
 #include "gate.h"
-#include "sys.h"
 
 extern bool place_in_use;
 
@@ -40,8 +39,7 @@ const char *place_init(uint64_t page_size);
 /* Sets the hint of an mmap. */
 void place_choose(struct span *span);
 
-/* Learns from what became of an mmap, munmap or mremap, and from any call that
- * failed. */
+/* Learns from what became of an mmap, munmap or mremap. */
 void place_learn(const struct span *span, long result);
 
 /* gate_enter(), and sets the address to ask the kernel for. */
@@ -59,7 +57,7 @@ static inline long place_leave(struct span *span, long result)
 	gate_leave(span, result);
 	if (__builtin_expect(place_in_use, 0) &&
 	    (span->op == OP_MMAP || span->op == OP_MUNMAP ||
-	     span->op == OP_MREMAP || sys_failed(result)))
+	     span->op == OP_MREMAP))
 		place_learn(span, result);
 	return result;
 }

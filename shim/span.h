@@ -31,4 +31,10 @@ struct span {
 	uint8_t outcome; /* enum record_outcome, + enum record_bypass */
 };
 
+/* The length that an mremap asks for. */
+static inline uint64_t span_new_length(const struct span *mremap)
+{
+	return (uint64_t)(uint32_t)mremap->fd << 32 | mremap->arg;
+}
+
 #endif

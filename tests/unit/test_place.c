@@ -173,11 +173,20 @@ static void test_ran_out(void)
 	span.flags = 0;
 	span.length = MOST_BYTES + 1;
 	check_true(!ran_out(&span, -ENOMEM), "not a large one");
-	span.op = OP_MPROTECT;
+	span.op = OP_MUNMAP;
 	check_true(ran_out(&span, -ENOMEM), "a split");
+	span.op = OP_MREMAP;
+	span.arg = 8192;
+	check_true(!ran_out(&span, -ENOMEM), "not where nothing may move");
+	span.flags = MREMAP_MAYMOVE;
+	check_true(ran_out(&span, -ENOMEM), "a larger one");
+	span.fd = 1;
+	check_true(!ran_out(&span, -ENOMEM), "not to a large size");
+	span.op = OP_MPROTECT;
+	check_true(!ran_out(&span, -ENOMEM), "not protection of nothing");
 	span.op = OP_MADVISE;
-	check_true(ran_out(&span, -EAGAIN), "a split by advice");
 	check_true(!ran_out(&span, -ENOMEM), "not advice on nothing");
+	check_true(!ran_out(&span, -EAGAIN), "not advice that came to naught");
 }
 
 static void test_end(void)
