@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Figures, and the list of targets.
 
-# About 10 minutes; writes $(BUILD)/bench.md.
+# About 20 minutes; writes $(BUILD)/bench.md.
 bench: all subjects
 	@$(SCRIPTS)/bench $(BUILD)
 
@@ -20,7 +20,7 @@ help:
 	@echo 'make check-all    the heavy programs too: JVM, node, a scanner, allocators'
 	@echo 'make check-under  much of it again under auto, and with place=thread'
 	@echo 'make deps         installs what the tests need; deps-all: all of it'
-	@echo 'make bench        what it costs, beside references of the same run: 10 minutes'
+	@echo 'make bench        what it costs, beside references of the same run: 20 minutes'
 	@echo 'make bench-readme puts that into the README; bench-short: 2 minutes only'
 	@echo 'make soak         a mix of programs for SOAK_SECONDS, $(SOAK_SECONDS) by default'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), $(PREFIX) by default; uninstall'
