@@ -23,15 +23,6 @@ setup() {
 	chmod +x rate
 }
 
-# The value of a Python expression over the json in $output.
-json() {
-	"$PYTHON" -c 'if 1:
-		import json, sys
-		d = json.load(sys.stdin)
-		c = d["configs"]
-		print(eval(sys.argv[1]))' "$1" <<<"$output"
-}
-
 rates() {
 	mmgate compare --metric '^rate: ([0-9.]+)' "$@"
 }

@@ -135,6 +135,16 @@ report() {
 		EOP
 }
 
+# The value of a Python expression over the json in $output, of compare or tune:
+# d is all of it, c the configurations, r what is recommended.
+json() {
+	"$PYTHON" -c 'if 1:
+		import json, sys
+		d = json.load(sys.stdin)
+		c, r = d.get("configs"), d.get("recommendation")
+		print(eval(sys.argv[1]))' "$1" <<<"$output"
+}
+
 # equal ACTUAL EXPECTED [WHAT]
 equal() {
 	[ "$1" = "$2" ] && return
