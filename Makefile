@@ -18,7 +18,7 @@ SHIM_LAYERS := poison hot sys mem text ops record knobs diag elf libc \
 	stack span thread rules figures ways request gate place wrap \
 	wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \
 	patch_musl patch_all patch_x86_64 patch_aarch64 unpatched init
-TOOL_LAYERS := cmd utf8 die units output opts table json ratio hist source \
+TOOL_LAYERS := clocks cmd utf8 die units output opts table json ratio hist source \
 	merge log log_dir gaps image samples demangle images symbols jit frames \
 	unwind sites chains unresolved rows kinds crowd tids habits digest \
 	verdict sums causes remedies judge window study worst busy embed \

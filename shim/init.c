@@ -153,16 +153,6 @@ static void read_names(const Elf64_auxv_t *auxv)
 	sys_prctl(PR_GET_NAME, (unsigned long)comm);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *base = path;
-
-	for (; *path != '\0'; path++)
-		if (*path == '/')
-			base = path + 1;
-	return base;
-}
-
 /* Is this not a process that `run` started, but one below it? */
 static bool is_descendant(char **env)
 {
@@ -177,8 +167,8 @@ static bool is_followed(char **env, const Elf64_auxv_t *auxv)
 {
 	const char *path = (const char *)auxv_value(auxv, AT_EXECFN);
 
-	if (!knobs_select(&knobs, base_name(exe),
-			  path != NULL ? base_name(path) : NULL))
+	if (!knobs_select(&knobs, text_base_name(exe),
+			  path != NULL ? text_base_name(path) : NULL))
 		return false;
 	if (knobs.follow != FOLLOW_NONE)
 		return true;

@@ -35,6 +35,16 @@ const char *text_after(const char *s, const char *prefix)
 	return s;
 }
 
+const char *text_base_name(const char *path)
+{
+	const char *base = path;
+
+	for (; *path != '\0'; path++)
+		if (*path == '/')
+			base = path + 1;
+	return base;
+}
+
 bool text_glob(const char *pattern, size_t pattern_len, const char *s)
 {
 	const char *end = pattern + pattern_len, *p = pattern;

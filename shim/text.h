@@ -24,6 +24,9 @@ const char *text_after(const char *s, const char *prefix);
 /* Does the whole of `s` match the shell pattern (`*`, `?`, nothing else)? */
 bool text_glob(const char *pattern, size_t pattern_len, const char *s);
 
+/* What of a path comes behind the last slash. */
+const char *text_base_name(const char *path);
+
 /* Length of the comma-separated word at `s`. */
 size_t text_word(const char *s);
 

@@ -20,14 +20,6 @@ teardown() {
 	done <left
 }
 
-json() {
-	"$PYTHON" -c 'if 1:
-		import json, sys
-		d = json.load(sys.stdin)
-		c = d["configs"]
-		print(eval(sys.argv[1]))' "$1" <<<"$output"
-}
-
 # Two configurations that do not differ.
 rates() {
 	mmgate compare --metric '^rate: ([0-9.]+)' --config bare --config bare \
@@ -321,6 +313,14 @@ stderr:
 	contains "$stderr" 'CPU time of a run were spent by processes that left no log (such as'
 	run -0 --separate-stderr mmgate compare -n 1 --config lock=none \
 		--config lock=mutex -- ./spend
+	equal "$stderr" ''
+	# Its file is gone while it runs.
+	script gone <<-'EOS'
+		cp "$(command -v sh)" gone-shell
+		exec ./gone-shell -c 'rm gone-shell; . ./spend'
+	EOS
+	run -0 --separate-stderr mmgate compare -n 1 --config lock=none \
+		--config lock=mutex -- ./gone
 	equal "$stderr" ''
 }
 

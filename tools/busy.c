@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "busy.h"
+#include "clocks.h"
 #include "units.h"
 
 #define PATIENCE_NS UINT64_C(1000000000)
@@ -13,14 +13,6 @@ static struct {
 	uint64_t total, done;
 	uint64_t started_ns, shown_ns; /* 0: not yet */
 } busy;
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void show(uint64_t now)
 {
@@ -36,7 +28,7 @@ static void show(uint64_t now)
 
 static void tick(uint64_t events)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clocks_now();
 
 	busy.done += events;
 	if (now - busy.started_ns >= PATIENCE_NS &&
@@ -48,7 +40,7 @@ void busy_begin(uint64_t events)
 {
 	busy.total = events;
 	busy.done = busy.shown_ns = 0;
-	busy.started_ns = now_ns();
+	busy.started_ns = clocks_now();
 	if (events > 0 && isatty(STDERR_FILENO) == 1)
 		log_watch(tick);
 }

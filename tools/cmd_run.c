@@ -19,6 +19,7 @@
 #include "rundir.h"
 #include "sampler.h"
 #include "stats.h"
+#include "text.h"
 #include "units.h"
 #include "unwind.h"
 
@@ -365,21 +366,14 @@ static void sum_run(const struct record_dir *info)
 	     units_bytes((double)info->peak_rss_bytes));
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 /* Why the started process has no log; `said`: in its own words, if any. */
 static const char *why_unseen(const struct run *run, const char *said)
 {
 	if (run->preflight.status != EXIT_DONE)
 		return run->preflight.reason;
 	if (!knobs_select(&run->settings.knobs,
-			  base_name(run->preflight.program),
-			  base_name(run->launch.argv[0])))
+			  text_base_name(run->preflight.program),
+			  text_base_name(run->launch.argv[0])))
 		return "MMGATE_ONLY or MMGATE_SKIP leaves it alone";
 	if (*said != '\0')
 		return said;

@@ -7,6 +7,7 @@
 
 #include "die.h"
 #include "images.h"
+#include "text.h"
 #include "utf8.h"
 
 struct entry {
@@ -36,8 +37,7 @@ static char *key_of(const struct image_identity *identity)
 
 static char *module_of(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = text_base_name(path);
 	size_t length = strlen(name);
 	char *module;
 

@@ -12,9 +12,9 @@
 #include <sys/auxv.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clocks.h"
 #include "die.h"
 
 #define LIBRARY "libmmgate.so"
@@ -185,14 +185,6 @@ char **launch_variables(const struct opts_settings *settings,
 	return variables;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
@@ -296,7 +288,7 @@ int launch_start(struct launch *launch)
 		return errno;
 	if (launch->held == NULL)
 		launch_hold(&launch->signals);
-	launch->started_ns = now_ns();
+	launch->started_ns = clocks_now();
 	launch->next_tick_ns = launch->started_ns + launch->tick_ns;
 	launch->pid = fork();
 	if (launch->pid == 0)
@@ -356,25 +348,44 @@ static void stop_with(pid_t pid, struct job *job)
 	kill(pid, SIGCONT);
 }
 
-/* True when it has ended. */
-static bool reap(struct launch *launch, struct job *job)
+/* What waitid says, as wait4 would. */
+static int status_of(const siginfo_t *info)
 {
-	int status;
+	if (info->si_code == CLD_EXITED)
+		return W_EXITCODE(info->si_status, 0);
+	return info->si_status | (info->si_code == CLD_DUMPED ? WCOREFLAG : 0);
+}
 
-	while (wait4(launch->pid, &status, WNOHANG | WUNTRACED | WCONTINUED,
-		     &launch->usage) == launch->pid) {
-		if (WIFSTOPPED(status)) {
-			job->stopped = true;
-			job->stop_signal = WSTOPSIG(status);
-		} else if (WIFCONTINUED(status)) {
-			job->stopped = false;
-		} else {
-			launch->status = status;
-			launch->ended = true;
-			return true;
-		}
+static bool has_news(const struct launch *launch, int kinds, siginfo_t *info)
+{
+	info->si_pid = 0;
+	return waitid(P_PID, (id_t)launch->pid, info, kinds | WNOHANG) == 0 &&
+	       info->si_pid != 0;
+}
+
+/* True when it has ended.  Until reap() nothing else gets its number, which is
+ * its group's, too. */
+static bool look(struct launch *launch, struct job *job)
+{
+	siginfo_t info;
+
+	if (launch->ended)
+		return true;
+	while (has_news(launch, WSTOPPED | WCONTINUED, &info)) {
+		job->stopped = info.si_code != CLD_CONTINUED;
+		if (job->stopped)
+			job->stop_signal = info.si_status;
+	}
+	if (has_news(launch, WEXITED | WNOWAIT, &info)) {
+		launch->status = status_of(&info);
+		launch->ended = true;
 	}
 	return launch->ended;
+}
+
+static void reap(struct launch *launch)
+{
+	launch->reaped = wait4(launch->pid, NULL, 0, &launch->usage) != -1;
 }
 
 static void take_signal(struct launch *launch, const siginfo_t *info,
@@ -399,7 +410,7 @@ static void drop_pending(const sigset_t *held)
 /* How long until something is to be done; UINT64_MAX: nothing is. */
 static uint64_t tick_wait(const struct launch *launch)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clocks_now();
 
 	if (launch->tick == NULL)
 		return UINT64_MAX;
@@ -411,7 +422,7 @@ static void tick_if_due(struct launch *launch)
 	if (tick_wait(launch) > 0)
 		return;
 	launch->tick_ns = launch->tick(launch->tick_context);
-	launch->next_tick_ns = now_ns() + launch->tick_ns;
+	launch->next_tick_ns = clocks_now() + launch->tick_ns;
 }
 
 /* Waits for a signal, and ticks meanwhile.  As sigwaitinfo(). */
@@ -437,13 +448,14 @@ void launch_wait(struct launch *launch)
 	sigset_t held;
 
 	sigprocmask(SIG_SETMASK, NULL, &held);
-	while (!reap(launch, &job)) {
+	while (!look(launch, &job)) {
 		stop_with(launch->pid, &job);
 		if (wait_signal(launch, &held, &info) > 0 &&
 		    info.si_signo != SIGCHLD)
 			take_signal(launch, &info, &job);
 	}
-	launch->wall_ns = now_ns() - launch->started_ns;
+	launch->wall_ns = clocks_now() - launch->started_ns;
+	reap(launch);
 	drop_pending(&held);
 	launch_release(&launch->signals);
 }
@@ -562,7 +574,7 @@ static void wait_once(struct launch *launch, int signals, bool signals_only,
 static int wait_taking(struct launch *launch, const sigset_t *signals,
 		       uint64_t longest_ns)
 {
-	const uint64_t from = now_ns(), few = 16 << 10;
+	const uint64_t from = clocks_now(), few = 16 << 10;
 	const struct timespec now = {0};
 	int fd = signalfd(-1, signals, SFD_CLOEXEC), number;
 	uint64_t spent;
@@ -570,7 +582,7 @@ static int wait_taking(struct launch *launch, const sigset_t *signals,
 
 	for (;;) {
 		number = sigtimedwait(signals, NULL, &now);
-		spent = now_ns() - from;
+		spent = clocks_now() - from;
 		if (number > 0 || errno != EAGAIN || spent >= longest_ns)
 			break;
 		/* Who writes line by line shall not wake us with each. */
@@ -669,8 +681,8 @@ static void reap_orphans(const struct launch *launch)
 		return;
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid != 0 &&
-	       (launch->ended || info.si_pid != launch->pid) &&
-	       (beside == NULL || beside->ended ||
+	       (launch->reaped || info.si_pid != launch->pid) &&
+	       (beside == NULL || beside->reaped ||
 		info.si_pid != beside->pid)) {
 		waitpid(info.si_pid, NULL, WNOHANG);
 		info.si_pid = 0;
@@ -688,10 +700,10 @@ static bool is_alive(const struct launch *launch, char *name)
 static bool await_all(struct launch *launch, uint64_t longest_ns, bool killing,
 		      char *name)
 {
-	const uint64_t step_ns = 2000000, from = now_ns();
+	const uint64_t step_ns = 2000000, from = clocks_now();
 
 	while (is_alive(launch, name)) {
-		if (now_ns() - from >= longest_ns)
+		if (clocks_now() - from >= longest_ns)
 			return false;
 		if (killing) {
 			kill(-launch->pid, SIGKILL);
@@ -718,13 +730,13 @@ static bool clear(struct launch *launch, char *name)
 /* We do as the terminal says, and the programs with us. */
 static void pause_with(struct launch *launch)
 {
-	uint64_t from = now_ns();
+	uint64_t from = clocks_now();
 
 	signal_all(launch, SIGSTOP);
 	raise(SIGSTOP); /* returns when somebody continues us */
 	signal_all(launch, SIGCONT);
 	launch->paused = true;
-	launch->paused_ns += now_ns() - from;
+	launch->paused_ns += clocks_now() - from;
 }
 
 /* Returns what ends the watch: `ending`, or `number` if that is the first. */
@@ -745,7 +757,7 @@ static int end_gently(struct launch *launch, int ending, int number)
 
 static uint64_t time_left(const struct launch *launch)
 {
-	uint64_t spent = now_ns() - launch->started_ns - launch->paused_ns;
+	uint64_t spent = clocks_now() - launch->started_ns - launch->paused_ns;
 
 	return spent < launch->limit_ns ? launch->limit_ns - spent : 0;
 }
@@ -769,7 +781,7 @@ static bool is_alone(const struct launch *launch)
 
 	if (beside == NULL)
 		return false;
-	if (reap(beside, &job))
+	if (look(beside, &job))
 		return true;
 	if (job.stopped)
 		beside->stopped_by = job.stop_signal;
@@ -793,7 +805,7 @@ int launch_watch(struct launch *launch)
 	sigset_t held;
 
 	sigprocmask(SIG_SETMASK, NULL, &held);
-	while (!reap(launch, &job)) {
+	while (!look(launch, &job)) {
 		end_lost(launch, &job);
 		reap_orphans(launch);
 		number = next_signal(launch, &held, ending != 0);
@@ -802,9 +814,10 @@ int launch_watch(struct launch *launch)
 		else
 			ending = end_gently(launch, ending, number);
 	}
-	launch->wall_ns = now_ns() - launch->started_ns;
+	launch->wall_ns = clocks_now() - launch->started_ns;
 	launch->left = clear(launch, launch->left_name) && ending == 0 &&
 		       !launch->forced;
+	reap(launch);
 	return ending;
 }
 
@@ -813,14 +826,14 @@ bool launch_look(struct launch *launch, uint64_t ns)
 	struct job job = {0};
 	sigset_t child;
 
-	if (reap(launch, &job))
+	if (look(launch, &job))
 		return true;
 	end_lost(launch, &job);
 	reap_orphans(launch);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	wait_taking(launch, &child, ns);
-	return reap(launch, &job);
+	return look(launch, &job);
 }
 
 static const uint64_t end_step_ns = 20000000;
@@ -842,10 +855,10 @@ static bool has_ended(struct launch *launch)
 
 static void wait_end(struct launch *launch, uint64_t patience_ns)
 {
-	uint64_t from = now_ns(), spent = 0;
+	uint64_t from = clocks_now(), spent = 0;
 
 	while (!has_ended(launch)) {
-		spent = now_ns() - from;
+		spent = clocks_now() - from;
 		launch->late = spent > patience_ns;
 		if (launch->late ||
 		    (is_asked() && spent > PATIENCE_S * UINT64_C(1000000000)))
@@ -864,6 +877,7 @@ void launch_end(struct launch *launch, uint64_t patience_ns)
 	while (!launch_look(launch, end_step_ns))
 		;
 	clear(launch, NULL);
+	reap(launch);
 }
 
 int launch_exit_status(int status)

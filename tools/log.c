@@ -9,11 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clocks.h"
 #include "die.h"
 #include "knobs.h"
 #include "log.h"
 #include "merge.h"
 #include "source.h"
+#include "text.h"
 #include "utf8.h"
 
 enum { WHY_BYTES = 256, LAST_EVENTS = 64, WATCH_EACH = 65536 };
@@ -249,19 +251,12 @@ static uint64_t time_ns(const struct log *log, uint64_t ticks)
 
 /* --- the process --- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The name that it was started by: redis-server rather than redis-check-rdb,
  * which it links to.  comm is cut at 15 bytes, so the file's name is the better
  * one where it begins the same. */
 static const char *image_name(const struct log_process *p)
 {
-	const char *file = *p->exe ? base_name(p->exe) : p->comm;
+	const char *file = *p->exe ? text_base_name(p->exe) : p->comm;
 
 	if (*p->comm && strncmp(file, p->comm, strlen(p->comm)) != 0)
 		return p->comm;
@@ -734,14 +729,6 @@ uint64_t log_pid_started(uint32_t pid)
 		     : 0;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* False when it executes something else by now; true also when it may not be
  * asked. */
 static bool executes(uint32_t pid, const char *exe)
@@ -761,7 +748,7 @@ bool log_process_runs(const struct log_process *p)
 {
 	const uint64_t slack = UINT64_C(1000000000);
 	uint64_t started = log_pid_started(p->pid);
-	uint64_t booted = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+	uint64_t booted = clocks_ns(CLOCK_REALTIME) - clocks_ns(CLOCK_BOOTTIME);
 
 	/* Not of an earlier boot, nor a later process of that number. */
 	return !p->exited && started != 0 && p->started_unix_ns > booted &&

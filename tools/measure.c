@@ -13,6 +13,7 @@
 #include <malloc.h>
 #endif
 
+#include "clocks.h"
 #include "die.h"
 #include "stats.h"
 #include "units.h"
@@ -82,7 +83,15 @@ static void tell_status(int status, struct measure_run *run)
 	}
 }
 
-static void tell_failure(const struct launch *launch, struct measure_run *run)
+static const char *limit_hint(const struct measure *m)
+{
+	return m->longest_s != 0 && m->longest_s == measure_limit_s(m)
+		       ? m->longest_hint
+		       : "--timeout T";
+}
+
+static void tell_failure(const struct measure *measure,
+			 const struct launch *launch, struct measure_run *run)
 {
 	if (launch_overflowed(launch)) {
 		snprintf(run->failure, sizeof(run->failure),
@@ -98,8 +107,9 @@ static void tell_failure(const struct launch *launch, struct measure_run *run)
 	} else if (launch->too_long) {
 		run->too_long = true;
 		snprintf(run->failure, sizeof(run->failure),
-			 "it still ran after %s, and was ended (--timeout T)",
-			 units_time((double)launch->limit_ns));
+			 "it still ran after %s, and was ended (%s)",
+			 units_time((double)launch->limit_ns),
+			 limit_hint(measure));
 	} else {
 		tell_status(launch->status, run);
 	}
@@ -138,12 +148,14 @@ struct looking {
 
 static uint64_t look_at_spenders(void *context)
 {
-	const uint64_t step_ns = 20000000;
+	const uint64_t step_ns = 20000000, share = 20; /* of a CPU: 5 % */
 	const struct looking *looking = context;
+	uint64_t from = clocks_now(), spent;
 
 	if (!looking->launch->ended)
 		spenders_look(looking->spenders, looking->launch->pid);
-	return step_ns;
+	spent = clocks_now() - from;
+	return share * spent > step_ns ? share * spent : step_ns;
 }
 
 static void look_at(struct launch *launch, struct looking *looking)
@@ -173,7 +185,7 @@ static void run_alone(struct measure *measure, struct launch *launch,
 	take_events(measure, launch, run);
 	take_usage(launch, run);
 	run->wall_s = (double)launch->wall_ns / 1e9;
-	tell_failure(launch, run);
+	tell_failure(measure, launch, run);
 }
 
 /* --- a server and its load --- */
@@ -189,13 +201,14 @@ static void prefix_failure(struct measure_run *run, const char *who)
 	memcpy(run->failure, line, sizeof(line));
 }
 
-static void fail_server(const struct launch *server, struct measure_run *run,
+static void fail_server(const struct measure *measure,
+			const struct launch *server, struct measure_run *run,
 			const char *what)
 {
 	run->failure[0] = '\0';
 	if (server->ended || server->stopped_by != 0 ||
 	    launch_overflowed(server)) {
-		tell_failure(server, run);
+		tell_failure(measure, server, run);
 		if (run->failure[0] == '\0')
 			snprintf(run->failure, sizeof(run->failure),
 				 "exit status 0");
@@ -237,7 +250,7 @@ static void run_load(struct measure *measure, struct launch *server,
 	finish_output(run->output);
 	take_events(measure, &load, run);
 	run->wall_s = (double)load.wall_ns / 1e9;
-	tell_failure(&load, run);
+	tell_failure(measure, &load, run);
 	prefix_failure(run, "the load");
 }
 
@@ -273,9 +286,9 @@ static void judge_end(struct measure *measure, const struct launch *server,
 	if (!measure->server_ended)
 		measure->server_status = status;
 	if (WIFSIGNALED(status) && !ended_as_asked(status))
-		fail_server(server, run, "when it was asked to end");
+		fail_server(measure, server, run, "when it was asked to end");
 	else if (!ended_as_asked(status) && status != measure->server_status)
-		fail_server(server, run,
+		fail_server(measure, server, run,
 			    "when it was asked to end, not as in the first "
 			    "run");
 	measure->server_ended = true;
@@ -294,7 +307,7 @@ static void with_server(struct measure *measure, struct launch *server,
 	}
 	run->tlb_shootdowns = stats_tlb_shootdowns() - shootdowns;
 	if (*trouble != '\0')
-		fail_server(server, run, trouble);
+		fail_server(measure, server, run, trouble);
 	launch_end(server, measure->server->end_ns);
 	finish_output(run->server_output);
 	judge_end(measure, server, run);

@@ -32,6 +32,7 @@ struct measure {
 	int empty;        /* /dev/null */
 	bool adopts;      /* what its runs start is found wherever it goes */
 	double longest_s; /* a run that takes longer fails; 0: see below */
+	const char *longest_hint; /* what sets that */
 	double timeout_s; /* the same, by who uses us; 0: nothing was said */
 	const struct server *server; /* NULL: the program ends by itself */
 	struct spenders *spenders;   /* filled by a run; NULL: nobody looks */

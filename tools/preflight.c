@@ -212,9 +212,7 @@ static char *behind_env(struct preflight *p, char *rest)
 
 static bool named(const char *path, const char *name)
 {
-	const char *slash = strrchr(path, '/');
-
-	return strcmp(slash != NULL ? slash + 1 : path, name) == 0;
+	return strcmp(text_base_name(path), name) == 0;
 }
 
 /* The next file in a line of interpreters, or NULL at its end. */

@@ -11,6 +11,7 @@
 #include "die.h"
 #include "record.h"
 #include "rundir.h"
+#include "text.h"
 
 static const char unset[] = "MMGATE_LOG", no_events[] = "MMGATE_EVENTS=off",
 		  some_events[] = "MMGATE_EVENTS=every:16";
@@ -155,14 +156,31 @@ static void take_hists(struct profile *p, struct hists *hists)
 	hist_drop(&hists->kernel);
 }
 
+static size_t length_while_there(const char *exe)
+{
+	static const char gone[] = " (deleted)";
+	size_t length = strlen(exe), end = sizeof(gone) - 1;
+
+	if (length >= end && strcmp(exe + length - end, gone) == 0)
+		length -= end;
+	return length < GROUP_NAME - 1 - end ? length : GROUP_NAME - 1 - end;
+}
+
+/* Files are deleted and replaced while they run. */
+static bool is_same_file(const char *exe, const char *other)
+{
+	size_t length = length_while_there(exe);
+
+	return length == length_while_there(other) &&
+	       strncmp(exe, other, length) == 0;
+}
+
 /* A process may have left one and then executed what leaves none. */
 static bool is_of(const struct log_process *p, const struct spender *s)
 {
-	const char *slash = strrchr(p->exe, '/');
-
 	return p->pid == (uint32_t)s->pid &&
-	       (s->exe[0] == '\0' || slash == NULL ||
-		strncmp(slash + 1, s->exe, GROUP_NAME - 1) == 0);
+	       (s->exe[0] == '\0' || p->exe[0] == '\0' ||
+		is_same_file(text_base_name(p->exe), s->exe));
 }
 
 static bool left_log(const struct log_dir *dir, const struct spender *s)

@@ -3,34 +3,26 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clocks.h"
 #include "units.h"
 #include "utf8.h"
 
 enum { BAR = 24, WHAT = 24 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 void progress_begin(struct progress *progress, size_t total)
 {
 	*progress = (struct progress){
 		.on = isatty(STDERR_FILENO) == 1,
 		.total = total,
-		.started_ns = now_ns(),
+		.started_ns = clocks_now(),
 	};
 }
 
 static void tell_left(const struct progress *p, char *left, size_t size)
 {
-	double each = (double)(now_ns() - p->started_ns) / (double)p->done;
+	double each = (double)(clocks_now() - p->started_ns) / (double)p->done;
 
 	snprintf(left, size, "about %s left",
 		 units_time(each * (double)(p->total - p->done)));

@@ -14,10 +14,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "chains.h"
+#include "clocks.h"
 #include "die.h"
 #include "jit.h"
 #include "log.h"
@@ -25,14 +25,6 @@
 #include "symbols.h"
 
 enum { PAGE = 4096 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* --- what is ours --- */
 
@@ -192,13 +184,13 @@ static bool is_named(int fd, const char *path)
 /* The command of a run whose `run` has not written its end. */
 static bool in_use(const struct record_dir *info)
 {
-	uint64_t now = clock_ns(CLOCK_REALTIME), boot, started, slack;
+	uint64_t now = clocks_ns(CLOCK_REALTIME), boot, started, slack;
 	pid_t pid = (pid_t)info->pid;
 
 	if (info->finished || pid <= 0 || log_pid_ended(info->pid) ||
 	    now < info->started)
 		return false;
-	boot = clock_ns(CLOCK_BOOTTIME) - (now - info->started);
+	boot = clocks_ns(CLOCK_BOOTTIME) - (now - info->started);
 	started = log_pid_started(info->pid);
 	slack = UINT64_C(5000000000);
 	return started + slack > boot && started < boot + slack;
@@ -639,7 +631,7 @@ static bool is_gone(const struct record_header *h)
 
 	if (log_pid_ended(h->pid))
 		return true;
-	asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	asleep = clocks_ns(CLOCK_BOOTTIME) - clocks_now();
 	started = log_pid_started(h->pid);
 	return started > h->start.ns + asleep + 1000000000;
 }

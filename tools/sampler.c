@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clocks.h"
 #include "die.h"
 #include "log.h"
 #include "rows.h"
@@ -69,17 +70,9 @@ struct sampler {
 	struct rows_header header;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t spent_ns(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return clocks_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* What a counter grew by; one that went back is another one's. */
@@ -547,7 +540,7 @@ static void keep_row(struct sampler *s)
 
 static void begin_row(struct sampler *s)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clocks_now();
 
 	memset(&s->now, 0, sizeof(s->now));
 	s->now.from_ns = s->last_ns;
@@ -642,7 +635,7 @@ struct sampler *sampler_new(int fd, const char *path)
 	s->thread = xcalloc(ROWS_THREADS, sizeof(*s->thread));
 	s->row = xcalloc(ROWS_MAX, sizeof(*s->row));
 	s->ticks_per_row = 1;
-	s->last_ns = clock_ns(CLOCK_MONOTONIC);
+	s->last_ns = clocks_now();
 	s->shootdowns = stats_tlb_shootdowns();
 	s->header = (struct rows_header){
 		.magic = ROWS_MAGIC,

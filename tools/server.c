@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clocks.h"
 #include "die.h"
 
 enum { LISTENS_TCP = 0x0a, LISTENS_LOCAL = 0x10000, PATH = 300 };
@@ -182,18 +182,10 @@ bool server_is_ready(const struct server *server, const struct launch *launch)
 	return ready;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 const char *server_wait(const struct server *server, struct launch *launch,
 			int *asked)
 {
-	const uint64_t from = now_ns();
+	const uint64_t from = clocks_now();
 
 	do {
 		/* In this order: what is ready and ends at once has ended. */
@@ -206,7 +198,7 @@ const char *server_wait(const struct server *server, struct launch *launch,
 		*asked = launch_asked();
 		if (*asked != 0)
 			return "";
-	} while (now_ns() - from < server->ready_ns);
+	} while (clocks_now() - from < server->ready_ns);
 	return server->has_ready
 		       ? "was not ready in time: nothing that it wrote matches "
 			 "--ready"

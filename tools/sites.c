@@ -40,6 +40,7 @@ struct inside {
 		double count, squares;
 	} drawn[OP_COUNT];             /* weights of what was picked */
 	const struct sites_frame **at; /* for sites_frames_at() */
+	char *missing;
 };
 
 static struct inside *inside(const struct sites *sites)
@@ -698,19 +699,19 @@ struct sites_stack *sites_stacks_of(const struct sites *s, size_t site,
 
 /* --- open, close --- */
 
-static const char *why_none(const struct log *log)
+static char *why_none(const struct log *log)
 {
 	char stacks[64];
 
 	log_setting(log_process(log)->settings, "stacks", stacks,
 		    sizeof(stacks));
 	if (!strcmp(stacks, "off") || !*stacks)
-		return "no stacks were recorded (--stacks off)";
+		return xstrdup("no stacks were recorded (--stacks off)");
 	if (log_samples(log) == 0)
-		return strstr(gaps_more_room(log_process(log)), "--log-size")
-			       ? "its log has no room for stacks (--log-size)"
-			       : "its log has no room for stacks";
-	return "no call was sampled";
+		return xasprintf("its log has no room for stacks (%s keeps "
+				 "them)",
+				 gaps_more_room(log_process(log)));
+	return xstrdup("no call was sampled");
 }
 
 struct sites *sites_open(struct log *log, struct images *images)
@@ -744,7 +745,7 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 	sort_stacks(in);
 	find_sites(in);
 	if (s->sample_count == 0)
-		s->missing = why_none(log);
+		s->missing = in->missing = why_none(log);
 	return s;
 }
 
@@ -764,6 +765,7 @@ void sites_close(struct sites *sites)
 	free(sites->samples);
 	free(in->at);
 	free(in->chain);
+	free(in->missing);
 	unwind_free(in->unwind);
 	frames_free(in->frames);
 	jit_free(in->jit);

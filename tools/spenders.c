@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "die.h"
+#include "text.h"
 
 /* One that may not be looked at is as if it had. */
 static bool has_own_number(pid_t pid)
@@ -36,15 +37,13 @@ static struct spender *find(struct spenders *s, pid_t pid)
 static void take_exe(struct spender *spender)
 {
 	char path[64], target[1024];
-	const char *slash;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)spender->pid);
 	n = readlink(path, target, sizeof(target) - 1);
 	target[n > 0 ? n : 0] = '\0';
-	slash = strrchr(target, '/');
 	snprintf(spender->exe, sizeof(spender->exe), "%s",
-		 slash != NULL ? slash + 1 : "");
+		 text_base_name(target));
 }
 
 static bool take(const struct group_member *member, void *context)

@@ -14,7 +14,8 @@ struct spender {
 	pid_t pid;
 	double cpu_s;
 	char name[GROUP_NAME];
-	char exe[GROUP_NAME]; /* the file's name; "": not known */
+	char exe[GROUP_NAME]; /* the file's name, " (deleted)" when it is gone;
+			       * "": not known */
 };
 
 struct spenders {

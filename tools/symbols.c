@@ -9,6 +9,7 @@
 #include "demangle.h"
 #include "die.h"
 #include "symbols.h"
+#include "text.h"
 #include "utf8.h"
 
 enum {
@@ -203,16 +204,9 @@ static void find_unit(struct place *p)
 	}
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static char *clean_name(const char *path)
 {
-	const char *name = base_name(path);
+	const char *name = text_base_name(path);
 	size_t length = strlen(name);
 	char *clean = xcalloc(length + 1, 1);
 

@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clocks.h"
 #include "die.h"
 #include "units.h"
 
@@ -31,11 +31,7 @@ static const double slack = 1.1;        /* how exactly a budget is kept */
 /* It stands while we are stopped. */
 static double now_s(const struct tune *tune)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9 -
-	       tune->target->measure.paused_s;
+	return (double)clocks_now() / 1e9 - tune->target->measure.paused_s;
 }
 
 static double spent(const struct tune *t)
@@ -150,6 +146,8 @@ static bool limit_run(struct tune *t)
 
 	t->target->measure.longest_s =
 		t->longest_s > 0 ? fmin(t->longest_s, rest) : t->budget_s;
+	t->target->measure.longest_hint =
+		t->longest_s > 0 ? "the others were far shorter" : "--budget T";
 	return t->longest_s > rest;
 }
 
