@@ -94,8 +94,36 @@ static void test_join(void)
 	crowd_free(c);
 }
 
+/* Two threads whose calls overlap, but for the first of each `row`, and take as
+ * long either way. */
+static struct crowd *overlapping(unsigned rows, unsigned row)
+{
+	static const unsigned char domain[OP_COUNT];
+	struct crowd *c = crowd_new(domain);
+	uint64_t at = 0;
+
+	for (unsigned i = 0; i < rows; i++, at += 100)
+		for (unsigned k = 0; k < row; k++, at += 30)
+			call(c, OP_MPROTECT, OTHER, 1 + k % 2, at, 0, 40);
+	crowd_end(c);
+	return c;
+}
+
+/* That they took as long tells nothing when they were too few to tell. */
+static void test_hardly_alone(void)
+{
+	struct crowd *c = overlapping(40, 100);
+
+	check_true(crowd_waits_show(c), "a hundredth is no comparison");
+	crowd_free(c);
+	c = overlapping(400, 10);
+	check_true(!crowd_waits_show(c), "a tenth is, and shows no waiting");
+	crowd_free(c);
+}
+
 int main(void)
 {
 	test_join();
+	test_hardly_alone();
 	return check_done();
 }

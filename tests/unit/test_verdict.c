@@ -353,36 +353,6 @@ static void test_chance(void)
 	verdict_drop(&run.verdict);
 }
 
-/* All calls but a few meet another one, and how long they take hardly depends
- * on how many: no price is known, and none is not the same as no difference. */
-static void test_no_price(void)
-{
-	struct run run = begin("lock=none\n", 3);
-	const struct verdict *v;
-	unsigned i;
-
-	for (i = 0; i < 2000; i++) {
-		call(&run, of(OP_MUNMAP, 1, 0, 4096), (uint64_t)i * 100 * US,
-		     90 * US);
-		call(&run, of(OP_MPROTECT, 2, 0, 4096),
-		     (uint64_t)i * 100 * US + 1 * US,
-		     i % 3 ? 80 * US : 10 * US);
-		call(&run, of(OP_MPROTECT, 3, 0, 4096),
-		     (uint64_t)i * 100 * US + 2 * US,
-		     i % 3 == 1 ? 80 * US : 10 * US);
-		if (i % 50 == 0)
-			call(&run, of(OP_MPROTECT, 2, 0, 4096),
-			     (uint64_t)i * 100 * US + 92 * US, 7 * US);
-		if (i % 200 == 0)
-			call(&run, of(OP_MPROTECT, 3, 0, 4096),
-			     (uint64_t)i * 100 * US + 92 * US, 900 * US);
-	}
-	v = judge(&run, 0);
-	check_true(v->answer == VERDICT_PARTLY || v->answer == VERDICT_YES,
-		   "without a price waiting is not ruled out");
-	verdict_drop(&run.verdict);
-}
-
 /* A program that hardly makes calls, one of which lost its CPU. */
 static void test_few_calls(void)
 {
@@ -996,7 +966,6 @@ int main(void)
 	test_few_calls();
 	test_outlier();
 	test_chance();
-	test_no_price();
 	test_shared();
 	test_sleeps();
 	test_one_thread();
