@@ -13,7 +13,7 @@ Q := $(if $(V),,@)
 # The files, lowest first: each may include only what stands before it.
 # `make check-layers` holds them to it.
 SHIM_LAYERS := poison hot sys mem text ops record knobs diag elf libc \
-	libc_glibc libc_musl clock turn lock lock_none lock_mutex lock_spin \
+	libc_glibc libc_musl clock turn interval lock lock_none lock_mutex lock_spin \
 	lock_fifo permits lock_limit lock_rw locks auto world log modules \
 	stack span thread rules figures ways request gate place wrap \
 	wrap_enter wrap_number wrap_glibc wrap_musl own patch patch_glibc \

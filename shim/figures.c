@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "interval.h"
 #include "stack.h"
 #include "sys.h"
 
@@ -31,14 +32,6 @@ static enum record_layer layer_of(uintptr_t caller)
 	if (is_in(&callers.loader, caller))
 		return CALLER_LOADER;
 	return CALLER_LIBRARY;
-}
-
-static uint64_t next_random(struct thread *t)
-{
-	t->random ^= t->random << 13;
-	t->random ^= t->random >> 7;
-	t->random ^= t->random << 17;
-	return t->random;
 }
 
 static HOT void describe(struct record_event *e, const struct thread *t,
@@ -92,19 +85,20 @@ void figures_note(struct thread *t, const struct span *span, struct figures f)
 		figures_write(t, span, &f);
 }
 
-/* Intervals are random with mean N, so that a regular pattern of calls is not
- * met in step. */
 uint32_t figures_weigh_every(struct thread *t)
 {
-	uint32_t n = RULE(every);
+	uint32_t every = RULE(every);
+	/* What `skip` holds. */
+	uint32_t n = every < INT32_MAX ? every : INT32_MAX;
 
-	if (t->skip == 0 || t->every != n) {
-		t->every = n;
-		if (n > INT32_MAX) /* what `skip` holds */
-			n = INT32_MAX;
-		t->skip = 1 + (uint32_t)(next_random(t) % (2 * n - 1));
+	if (t->skip == 0 || t->every != every) {
+		t->every = every;
+		t->skip = (uint32_t)interval_first(n, &t->random);
 	}
-	return --t->skip == 0 ? n : 0;
+	if (--t->skip > 0)
+		return 0;
+	t->skip = (uint32_t)interval_next(n, &t->random);
+	return n;
 }
 
 /* The clocks were compared anew. */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "clock.h"
+#include "interval.h"
 #include "libc.h"
 #include "log.h"
 #include "modules.h"
@@ -317,39 +318,34 @@ static uintptr_t owned_end(uintptr_t sp)
 
 /* --- which calls --- */
 
-static uint64_t next_random(uint64_t *random)
-{
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return *random;
-}
-
-/* Chooses the interval to the next pick, of every << spread calls in the mean
- * and less than twice as many.  At random, so that a regular pattern of calls
- * is not met in step. */
-static void choose_interval(struct thread *t, uint32_t every, uint64_t *random)
+/* Chooses how many calls one stands for: every << spread, and what `skip` holds
+ * twice. */
+static uint64_t choose_spread(struct thread *t, uint32_t every)
 {
 	unsigned spread =
 		(unsigned)__builtin_ctz(load(&self.pools[POOL_EVERY].spread));
-	uint64_t span;
 
 	while (spread > 0 && (uint64_t)every << spread > INT32_MAX)
 		spread--;
 	t->spread = spread & 31;
-	span = ((uint64_t)every << (spread + 1)) - 1;
-	if (span > INT32_MAX)
-		span = INT32_MAX;
-	t->skip = 1 + (uint32_t)(next_random(random) % span);
+	return (uint64_t)every << spread < INT32_MAX ? (uint64_t)every << spread
+						     : INT32_MAX;
 }
 
 /* Calls that this one stands for; 0: it is not picked. */
 static uint32_t every_weight(struct thread *t, uint32_t every, uint64_t *random)
 {
+	uint32_t weight;
+
 	/* Longer than any: it was chosen when N was another. */
 	if (t->skip == 0 || t->skip >= (uint64_t)every << (t->spread + 1))
-		choose_interval(t, every, random);
-	return --t->skip == 0 ? every << t->spread : 0;
+		t->skip = (uint32_t)interval_first(choose_spread(t, every),
+						   random);
+	if (--t->skip > 0)
+		return 0;
+	weight = every << t->spread;
+	t->skip = (uint32_t)interval_next(choose_spread(t, every), random);
+	return weight;
 }
 
 static uint32_t slow_weight(uint64_t *random)
@@ -358,7 +354,7 @@ static uint32_t slow_weight(uint64_t *random)
 
 	if (spread == 1)
 		return 1;
-	return next_random(random) % spread == 0 ? spread : 0;
+	return interval_random(random) % spread == 0 ? spread : 0;
 }
 
 static void begin_window(uint64_t now)

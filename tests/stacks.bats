@@ -272,6 +272,30 @@ with_registers() {
 	equal "$output" True
 }
 
+# A thread's first call is picked as often as any other.
+@test "samples of threads that make a few calls each stand for all of them" {
+	for how in 'stacks every:8' 'events every:8'; do
+		rm -rf "$LOGS"
+		mmgate run --quiet "--${how%% *}" "${how#* }" -o "$LOGS" -- \
+			"$EXAMPLES/stacks" -t 4 -n 400 >/dev/null
+		# Some eight hundred picks; half of them was what they stood for.
+		run -0 "$PYTHON" - <<-EOP
+			import json, subprocess
+			r = json.loads(subprocess.check_output(["$BUILD/mmgate",
+			    "report", "--format", "json", "$LOGS"]))
+			p = r["processes"][0]
+			calls = sum(c["count"] for c in p["calls"].values())
+			events = subprocess.check_output(["$BUILD/mmgate", "export",
+			    "--format", "jsonl", "$LOGS"], text=True).splitlines()
+			told = (sum(json.loads(e).get("weight", 0) for e in events)
+			        if "$how"[0] == "e" else
+			        sum(s["count"] for s in p["sites"]))
+			assert calls > 4000, calls
+			assert 0.75 < told / calls < 1.33, (told, calls)
+		EOP
+	done
+}
+
 @test "slow calls are recorded apart, and others not" {
 	mmgate run --quiet --stacks slow:3600s -o "$LOGS" -- "$PLACES" direct 10
 	run -0 report 'p[0]["stacks"]["samples"]'
@@ -286,6 +310,10 @@ with_registers() {
 	mmgate run --quiet --stacks off -o "$LOGS" -- "$PLACES" direct 10
 	run -0 mmgate report --by site "$LOGS"
 	contains "$output" 'no stacks were recorded (--stacks off)'
+	mmgate run --quiet --stacks off --events off -o "$LOGS" -- \
+		"$PLACES" direct 10
+	run -0 mmgate report --by thread "$LOGS"
+	contains "$output" 'by thread: no events were recorded (--events all)'
 	run -0 report 'p[0]["sites"]'
 	equal "$output" '[]'
 	run -0 mmgate export --format folded "$LOGS"

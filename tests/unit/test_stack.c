@@ -80,9 +80,45 @@ static void test_worst(void)
 	check_int(0, displace(200), "one was torn away");
 }
 
+/* Threads that make few calls count as much as those that make many: each call
+ * is picked as often as any other. */
+static void test_short_threads(void)
+{
+	enum { EVERY = 16, CALLS = 3, THREADS = 100000 };
+	uint64_t random = 88172645463325252;
+	double stood_for[CALLS] = {0};
+
+	self.pools[POOL_EVERY].spread = 1;
+	for (int i = 0; i < THREADS; i++) {
+		struct thread t = {0};
+
+		for (int k = 0; k < CALLS; k++)
+			stood_for[k] += every_weight(&t, EVERY, &random);
+	}
+	for (int k = 0; k < CALLS; k++)
+		check_between(0.95 * THREADS, 1.05 * THREADS, stood_for[k],
+			      "each call of a short thread stands for one");
+}
+
+static void test_long_thread(void)
+{
+	enum { EVERY = 16, CALLS = 1000000 };
+	uint64_t random = 88172645463325252;
+	double stood_for = 0;
+	struct thread t = {0};
+
+	self.pools[POOL_EVERY].spread = 4;
+	for (int i = 0; i < CALLS; i++)
+		stood_for += every_weight(&t, EVERY, &random);
+	check_between(0.97 * CALLS, 1.03 * CALLS, stood_for,
+		      "so do those of a long one, where picks are rarer");
+}
+
 int main(void)
 {
 	test_places();
+	test_short_threads();
+	test_long_thread();
 	test_torn_away();
 	test_worst();
 	return check_done();
