@@ -124,14 +124,13 @@ static char *holders(const struct sums *s)
 {
 	const struct crowd *c =
 		s->facts->digest ? s->facts->digest->crowd : NULL;
-	double sum, all = 0, most = 0;
+	double sum, most = 0;
 	unsigned w, h, worst = 0;
 	char *name, *out;
 
 	for (h = 0; c && h < CROWD_CALLERS; h++) {
 		for (sum = 0, w = 0; w < CROWD_CALLERS; w++)
 			sum += c->held[w][h];
-		all += sum;
 		if (h >= c->callers || sum <= most)
 			continue;
 		worst = h;
@@ -140,9 +139,19 @@ static char *holders(const struct sums *s)
 	if (most <= 0)
 		return sums_say("%s", "");
 	name = sums_name(s, &c->caller[worst]);
-	out = sums_say(
-		"; meanwhile most often %s from %s held it (%s of the time)",
-		op_name(c->caller[worst].op), name, units_percent(most / all));
+	if (s->facts->digest->part == DIGEST_ALL)
+		/* Of all the waiting: for the rest the holder is not known, or
+		 * was none, as who is woken takes a while to run. */
+		out = sums_say(
+			"; meanwhile most often %s from %s held it (%s of the "
+			"time)",
+			op_name(c->caller[worst].op), name,
+			units_percent(
+				fmin(sums_ratio(most * s->scale, s->gate), 1)));
+	else
+		out = sums_say(
+			"; of the recorded calls most often %s from %s held it",
+			op_name(c->caller[worst].op), name);
 	free(name);
 	return out;
 }

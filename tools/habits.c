@@ -219,12 +219,22 @@ static void unmap(struct habits *h, const struct log_event *e)
 	m->length = 0;
 }
 
+/* A thread that ends gives its stack back, for the next one. */
+static bool is_stack(struct habits *h, uint64_t addr)
+{
+	const struct mapping *m = mapping_at(h, addr);
+
+	return m->addr == addr && m->length > 0 && m->kind == KIND_MAP_STACK;
+}
+
 static void zap(struct habits *h, const struct log_event *e)
 {
 	uint64_t key = mix(e->raw.addr ^ e->raw.length << 20);
 	size_t at = key & (ZAPS - 1);
 
 	add(&h->zaps, e);
+	if (is_stack(h, e->raw.addr))
+		return;
 	if (h->state->zap[at].addr == e->raw.addr &&
 	    h->state->zap[at].length == e->raw.length)
 		add(&h->zaps_again, e);

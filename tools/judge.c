@@ -58,6 +58,14 @@ static bool is_gates_own(const struct sums *s)
 enum { FEW_CALLS = 100 };
 
 /* May it all be chance: did calls beside others take no longer than alone? */
+/* Not even how many others there were. */
+static bool has_slow_alone(const struct sums *s)
+{
+	const struct verdict_facts *f = s->facts;
+
+	return f->windowed && f->digest && f->digest->part == DIGEST_SLOW;
+}
+
 static bool is_chance(const struct sums *s, const struct crowd_range *lost)
 {
 	return s->seen && lost->low <= 0 && !s->shown;
@@ -163,6 +171,13 @@ static char *unknown(const struct verdict *v, const struct sums *s)
 			"problem: %s calls found no room in the log (a larger "
 			"--log-total, or disk, keeps them)",
 			units_count(s->facts->process->unrecorded));
+	if (has_slow_alone(s))
+		return sums_say(
+			"cannot tell whether the address-space lock is the "
+			"problem: of that part of the run only slow calls are "
+			"known; they took %s of %s thread time (%s)",
+			units_time(s->cost), units_time(v->thread_ns),
+			units_percent(sums_ratio(s->cost, v->thread_ns)));
 	if (s->seen && is_gates_own(s))
 		return sums_say(
 			"threads wait at mmgate's own gate (lock=%s) for %s of "
@@ -288,6 +303,8 @@ struct verdict judge_process(const struct verdict_facts *facts)
 		v.lost.likely += gate_waits(&s);
 		v.lost.high += s.gate;
 	}
+	if (has_slow_alone(&s))
+		v.lost.high = v.thread_ns;
 	causes_find(&v, &s);
 	v.answer = answer_of(&v, &s);
 	v.headline = headline(&v, &s);

@@ -289,13 +289,17 @@ static void try_nothing(struct verdict *v, const struct sums *s)
 
 void remedies_find(struct verdict *v, const struct sums *s)
 {
-	if (s->facts->digest) {
+	/* Where some calls are not known, an unmap may belong to another
+	 * mapping than the last that is known at its address. */
+	if (s->facts->digest && s->facts->digest->part == DIGEST_ALL) {
 		try_reuse(v, s);
 		try_decay(v, s);
-		try_stacks(v, s);
-		try_batch(v, s);
 		try_read(v, s);
 		try_place(v, s);
+	}
+	if (s->facts->digest) {
+		try_stacks(v, s);
+		try_batch(v, s);
 	}
 	try_for_causes(v);
 	try_kernel(v, s);

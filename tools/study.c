@@ -120,6 +120,7 @@ static void look_into(struct study *s, const struct log_dir *dir,
 		.cpus = rows ? rows->cpus : 0,
 		.kernel = rows && *rows->kernel ? rows->kernel : NULL,
 		.queue_ns = alone ? queue_ns(rows) : 0,
+		.windowed = !is_whole(window),
 	};
 
 	s->digest = digest_read(s->log, window->since_ns, window->until_ns);

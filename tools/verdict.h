@@ -81,6 +81,7 @@ struct verdict_facts {
 	const struct record_dir *info; /* NULL: not known, or of others too */
 	unsigned cpus;                 /* that it might use; 0: not known */
 	const char *kernel;            /* its release; NULL: not known */
+	bool windowed; /* it is of a part of the run, as events tell it */
 	/* Time that its threads could have run and had no CPU; 0: not known */
 	double queue_ns;
 	/* Names who made such calls, in memory of its own. */

@@ -861,6 +861,12 @@ static void test_pairs(void)
 			   !strstr(remedy(v, REMEDY_MALLOC)->text, "TUNABLES"),
 		   "beyond its limit no setting of malloc's is given");
 	verdict_drop(&run.verdict);
+	run = begin("lock=none\nevents=slow:1ms\n", 2);
+	pairs(&run, CALLER_PROGRAM, 256 * KIB, 2);
+	v = judge(&run, 100 * MS);
+	check_true(!remedy(v, REMEDY_REUSE),
+		   "where some calls are not known, pairs are none");
+	verdict_drop(&run.verdict);
 	run = begin("lock=none\n", 2);
 	pairs(&run, CALLER_PROGRAM, 256 * KIB, 2);
 	v = judge(&run, 100 * MS);
@@ -884,6 +890,29 @@ static void test_decay(void)
 	check_true(remedy(v, REMEDY_DECAY) &&
 			   strstr(remedy(v, REMEDY_DECAY)->text, "99.9 %"),
 		   "pages given back over and over: later");
+	verdict_drop(&run.verdict);
+}
+
+/* Which a thread does at its end, with a stack that libc keeps for the next. */
+static void test_kept_stacks(void)
+{
+	struct run run = begin("lock=none\n", 2);
+	struct record_event map = of(OP_MMAP, 1, 0, 8 * MIB);
+	struct record_event e = of(OP_MADVISE, 2, 0x10000, 7 * MIB);
+	const struct verdict *v;
+	unsigned i;
+
+	map.result = 0x10000;
+	map.arg = PROT_NONE;
+	map.flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK;
+	map.layer = CALLER_LIBC;
+	call(&run, map, 0, 5 * US);
+	e.arg = MADV_DONTNEED;
+	e.layer = CALLER_LIBC;
+	for (i = 1; i < 1000; i++)
+		call(&run, e, (uint64_t)i * 100 * US, 50 * US);
+	v = judge(&run, 100 * MS);
+	check_true(!remedy(v, REMEDY_DECAY), "no setting of malloc's helps");
 	verdict_drop(&run.verdict);
 }
 
@@ -982,6 +1011,7 @@ int main(void)
 	test_gate();
 	test_pairs();
 	test_decay();
+	test_kept_stacks();
 	test_batch();
 	test_small_files();
 	test_names();
