@@ -56,6 +56,27 @@ print(all(o["a"] == o["b"] for o in d["calls"].values()))' <<<"$output")" True
 	lacks "$output" ' in the first, '
 }
 
+@test "calls stand in the order of how their time changed" {
+	two_runs
+	mmgate report "$LOGS.first" --diff "$LOGS" --format json \
+		>"$BATS_TEST_TMPDIR/json"
+	mmgate report "$LOGS.first" --diff "$LOGS" >"$BATS_TEST_TMPDIR/text"
+	run -0 "$PYTHON" - "$BATS_TEST_TMPDIR/json" "$BATS_TEST_TMPDIR/text" <<-'EOP'
+		import json, sys
+		d = json.load(open(sys.argv[1]))
+		def cost(op, side):
+		    o = d["calls"][op][side]
+		    return (o["wait_ns"] + o["kernel_ns"]) / d[side]["duration_ns"]
+		wanted = sorted(d["calls"], key=lambda op:
+		                -abs(cost(op, "b") - cost(op, "a")))
+		text = open(sys.argv[2]).read().split("By call", 1)[1]
+		words = (line.split()[-1:] + line.split()[:1]
+		         for line in text.split("By site")[0].splitlines())
+		found = [w for pair in words for w in pair if w in d["calls"]]
+		assert found == wanted and len(found) > 2, (found, wanted)
+	EOP
+}
+
 @test "what is not in both is new or gone" {
 	gate none "$SUBJECTS/mapper" >/dev/null
 	mv "$LOGS" "$LOGS.first"

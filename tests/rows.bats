@@ -68,7 +68,9 @@ run_half() { # WORDS OF run...
 d = json.load(sys.stdin)
 print([o["count"] for n, o in sorted(d["processes"][0]["calls"].items())])' \
 		<<<"$output")" '[200, 200, 200]' 'calls of the first half'
+	equal "$(mmgate report "$LOGS" --format json | grep -c '"window": null')" 1
 	run -0 mmgate report "$LOGS" --format json --since "$at"
+	contains "$output" '"told_by": "the events of that time'
 	contains "$output" '"calls": 600'
 	run -0 mmgate report "$LOGS" --since "$at"
 	contains "$output" 'From '

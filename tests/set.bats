@@ -127,6 +127,8 @@ changes() {
 	go
 	run -0 set_ "$PID" stacks=off
 	halt
+	run -0 mmgate report "$LOGS"
+	contains "$output" 'stacks were switched off while it ran (mmgate set)'
 	rounds 100
 	go
 	run -0 set_ "$PID" stacks=every:64
@@ -279,6 +281,8 @@ sleeps_three() {
 	ROWS
 	run -2 --separate-stderr set_ "$PID" lock
 	contains "$stderr" 'NAME=VALUE'
+	run -2 --separate-stderr set_ "$PID" lock=mutex lock=spin
+	contains "$stderr" 'set: lock is given twice'
 	run -2 --separate-stderr set_ nobody lock=none
 	contains "$stderr" 'number of a process'
 	run -1 --separate-stderr set_ "$PID" events=all

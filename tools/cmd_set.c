@@ -104,7 +104,9 @@ static void take(char **values, const char *word)
 	}
 	while (knob_at(i) != knob)
 		i++;
-	free(values[i]);
+	if (values[i])
+		die(EXIT_USAGE, "set: %.*s is given twice: once, please",
+		    (int)length, word);
 	values[i] = xstrdup(word + length + 1);
 }
 

@@ -249,16 +249,43 @@ static bool has_waits(const struct side *s)
 	return false;
 }
 
+/* By how much the time changed, either way. */
+static double op_change(const struct side *a, const struct side *b, unsigned op)
+{
+	const struct log_op *x = &a->op[op], *y = &b->op[op];
+
+	return fabs(per_second(b, y->wait.sum_ns + y->kernel.sum_ns) -
+		    per_second(a, x->wait.sum_ns + x->kernel.sum_ns));
+}
+
+/* Those with calls, the largest change first; how many there are. */
+static unsigned order_ops(const struct side *a, const struct side *b,
+			  unsigned order[OP_COUNT])
+{
+	unsigned count = 0, i, at;
+
+	for (i = 0; i < OP_COUNT; i++) {
+		if (a->op[i].count + b->op[i].count == 0)
+			continue;
+		for (at = count++; at > 0 && op_change(a, b, order[at - 1]) <
+						     op_change(a, b, i);
+		     at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	return count;
+}
+
 static void print_ops(const struct side *a, const struct side *b, FILE *out)
 {
 	bool waits = has_waits(a) || has_waits(b);
 	struct table *t = begin_ops(waits);
-	unsigned i;
+	unsigned order[OP_COUNT], count = order_ops(a, b, order), i, op;
 
-	for (i = 0; i < OP_COUNT; i++)
-		if (a->op[i].count + b->op[i].count > 0)
-			put_op(t, op_name(i), a, b, &a->op[i], &b->op[i],
-			       waits);
+	for (i = 0; i < count; i++) {
+		op = order[i];
+		put_op(t, op_name(op), a, b, &a->op[op], &b->op[op], waits);
+	}
 	fputs("\nBy call (the factor is of waiting and kernel time "
 	      "together):\n",
 	      out);

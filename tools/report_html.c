@@ -643,6 +643,10 @@ static void put_quality(const struct study *study, FILE *out)
 			units_count(s->unresolved));
 	if (s->lost > 0)
 		fprintf(out, ", %s more found no room", units_count(s->lost));
+	if (s->stopped)
+		fputs("; stacks were switched off while it ran, and later "
+		      "calls are not in it",
+		      out);
 	fputs("</p>\n", out);
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "die.h"
 #include "gaps.h"
 #include "json.h"
 #include "knobs.h"
@@ -351,6 +352,30 @@ static void put_total(struct json *j, const struct report *report)
 	json_close(j);
 }
 
+/* The part of the run that the rest is about, but for `run` and `rows`. */
+static void put_window(struct json *j, const struct report *report)
+{
+	const struct window *w = &report->window;
+	char *gap, *told_by;
+
+	if (!report->windowed) {
+		json_null(j, "window");
+		return;
+	}
+	gap = report_window_gap(report);
+	told_by = xasprintf("the events of that time%s", gap);
+	json_open(j, "window", '{');
+	json_u64(j, "since_ns", w->since_ns);
+	if (w->until_ns != UINT64_MAX)
+		json_u64(j, "until_ns", w->until_ns);
+	else
+		json_null(j, "until_ns");
+	json_string(j, "told_by", told_by);
+	json_close(j);
+	free(told_by);
+	free(gap);
+}
+
 void report_json(const struct report *report, FILE *out)
 {
 	const bool finished =
@@ -362,6 +387,7 @@ void report_json(const struct report *report, FILE *out)
 	put_total(&j, report);
 	put_verdict(&j, report_verdict(report));
 	put_run(&j, finished ? &report->dir->info : NULL);
+	put_window(&j, report);
 	report_worst_json(report, &j);
 	json_open(&j, "processes", '[');
 	for (i = 0; i < report->count; i++)

@@ -218,6 +218,10 @@ static void print_quality(const struct sites *s, FILE *out)
 			units_percent((double)s->unresolved / samples));
 	if (s->lost > 0)
 		fprintf(out, "; %s more found no room", units_count(s->lost));
+	if (s->stopped)
+		fputs("; stacks were switched off while it ran (mmgate set), "
+		      "and later calls are not in it",
+		      out);
 	fputs(":\n", out);
 }
 
@@ -231,7 +235,14 @@ void report_sites_text(const struct report *report, const struct log_process *p,
 	size_t count;
 
 	if (s->missing) {
-		if (asked || strncmp(s->missing, "no ", 3) != 0)
+		/* Of events where there are any. */
+		if (by == BY_THREAD || by == BY_SIZE)
+			fprintf(out,
+				"  by %s: no events were recorded (--events "
+				"all)"
+				", and %s\n",
+				report_by_name(by), s->missing);
+		else if (asked || strncmp(s->missing, "no ", 3) != 0)
 			fprintf(out, "  by %s: %s\n", report_by_name(by),
 				s->missing);
 		report_sites_put(report, s);

@@ -699,13 +699,18 @@ struct sites_stack *sites_stacks_of(const struct sites *s, size_t site,
 
 /* --- open, close --- */
 
-static char *why_none(const struct log *log)
+static bool are_off(const struct log *log)
 {
 	char stacks[64];
 
 	log_setting(log_process(log)->settings, "stacks", stacks,
 		    sizeof(stacks));
-	if (!strcmp(stacks, "off") || !*stacks)
+	return !strcmp(stacks, "off") || !*stacks;
+}
+
+static char *why_none(const struct log *log)
+{
+	if (are_off(log))
 		return xstrdup("no stacks were recorded (--stacks off)");
 	if (log_samples(log) == 0)
 		return xasprintf("its log has no room for stacks (%s keeps "
@@ -746,6 +751,7 @@ struct sites *sites_open_part(struct log *log, struct images *images,
 	find_sites(in);
 	if (s->sample_count == 0)
 		s->missing = in->missing = why_none(log);
+	s->stopped = s->sample_count > 0 && are_off(log);
 	return s;
 }
 

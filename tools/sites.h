@@ -82,6 +82,7 @@ struct sites {
 	uint64_t cut;        /* samples whose chain is cut */
 	uint64_t unresolved; /* samples without any chain */
 	uint64_t lost;       /* had to be sampled, and found no room */
+	bool stopped;        /* stacks were switched off while it ran */
 	const char *missing; /* NULL, or why there is nothing: "no stacks were
 			      * recorded (--stacks off)" ... */
 };
