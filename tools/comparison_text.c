@@ -194,6 +194,16 @@ static void note_queue(const struct comparison_slope *s, struct notes *notes)
 			   s->op, units_percent(s->thread_share)));
 }
 
+static const char *meaning(const struct ratio *per_second)
+{
+	if (per_second->low <= 0 && per_second->high >= 1)
+		return ": anything between nothing and all of it, so that more "
+		       "rounds are needed (-n)";
+	if (per_second->value < 1)
+		return ": little where threads overlap, or queue";
+	return "";
+}
+
 static void note_slope(const struct comparison *c, struct notes *notes)
 {
 	const struct comparison_slope *s = &c->slope;
@@ -215,10 +225,7 @@ static void note_slope(const struct comparison *c, struct notes *notes)
 				   "program takes %.3g s longer [%.3g, %.3g]%s",
 				   s->op, s->per_second.value,
 				   s->per_second.low, s->per_second.high,
-				   s->per_second.value < 1
-					   ? ": little where threads overlap, "
-					     "or queue"
-					   : ""));
+				   meaning(&s->per_second)));
 	if (s->queues)
 		note_queue(s, notes);
 }

@@ -348,44 +348,25 @@ static void stop_with(pid_t pid, struct job *job)
 	kill(pid, SIGCONT);
 }
 
-/* What waitid says, as wait4 would. */
-static int status_of(const siginfo_t *info)
+/* True when it has ended. */
+static bool reap(struct launch *launch, struct job *job)
 {
-	if (info->si_code == CLD_EXITED)
-		return W_EXITCODE(info->si_status, 0);
-	return info->si_status | (info->si_code == CLD_DUMPED ? WCOREFLAG : 0);
-}
+	int status;
 
-static bool has_news(const struct launch *launch, int kinds, siginfo_t *info)
-{
-	info->si_pid = 0;
-	return waitid(P_PID, (id_t)launch->pid, info, kinds | WNOHANG) == 0 &&
-	       info->si_pid != 0;
-}
-
-/* True when it has ended.  Until reap() nothing else gets its number, which is
- * its group's, too. */
-static bool look(struct launch *launch, struct job *job)
-{
-	siginfo_t info;
-
-	if (launch->ended)
-		return true;
-	while (has_news(launch, WSTOPPED | WCONTINUED, &info)) {
-		job->stopped = info.si_code != CLD_CONTINUED;
-		if (job->stopped)
-			job->stop_signal = info.si_status;
-	}
-	if (has_news(launch, WEXITED | WNOWAIT, &info)) {
-		launch->status = status_of(&info);
-		launch->ended = true;
+	while (wait4(launch->pid, &status, WNOHANG | WUNTRACED | WCONTINUED,
+		     &launch->usage) == launch->pid) {
+		if (WIFSTOPPED(status)) {
+			job->stopped = true;
+			job->stop_signal = WSTOPSIG(status);
+		} else if (WIFCONTINUED(status)) {
+			job->stopped = false;
+		} else {
+			launch->status = status;
+			launch->ended = true;
+			return true;
+		}
 	}
 	return launch->ended;
-}
-
-static void reap(struct launch *launch)
-{
-	launch->reaped = wait4(launch->pid, NULL, 0, &launch->usage) != -1;
 }
 
 static void take_signal(struct launch *launch, const siginfo_t *info,
@@ -448,14 +429,13 @@ void launch_wait(struct launch *launch)
 	sigset_t held;
 
 	sigprocmask(SIG_SETMASK, NULL, &held);
-	while (!look(launch, &job)) {
+	while (!reap(launch, &job)) {
 		stop_with(launch->pid, &job);
 		if (wait_signal(launch, &held, &info) > 0 &&
 		    info.si_signo != SIGCHLD)
 			take_signal(launch, &info, &job);
 	}
 	launch->wall_ns = clocks_now() - launch->started_ns;
-	reap(launch);
 	drop_pending(&held);
 	launch_release(&launch->signals);
 }
@@ -643,9 +623,25 @@ static void signal_all(const struct launch *launch, int number)
 		signal_one(launch->beside, number);
 }
 
+static bool is_in_group(const struct group_member *member, void *context)
+{
+	const struct launch *launch = context;
+
+	return member->group == launch->pid;
+}
+
+/* Nobody else's: its number may be another's when the program has ended and
+ * nobody is left in the group. */
+static void kill_group(struct launch *launch)
+{
+	if (!launch->ended ||
+	    group_any(launch_group(launch), is_in_group, launch))
+		kill(-launch->pid, SIGKILL);
+}
+
 static void force(struct launch *launch)
 {
-	kill(-launch->pid, SIGKILL);
+	kill_group(launch);
 	if (!launch->ended) /* one that left its own group */
 		kill(launch->pid, SIGKILL);
 	launch->forced = true;
@@ -681,8 +677,8 @@ static void reap_orphans(const struct launch *launch)
 		return;
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid != 0 &&
-	       (launch->reaped || info.si_pid != launch->pid) &&
-	       (beside == NULL || beside->reaped ||
+	       (launch->ended || info.si_pid != launch->pid) &&
+	       (beside == NULL || beside->ended ||
 		info.si_pid != beside->pid)) {
 		waitpid(info.si_pid, NULL, WNOHANG);
 		info.si_pid = 0;
@@ -706,7 +702,7 @@ static bool await_all(struct launch *launch, uint64_t longest_ns, bool killing,
 		if (clocks_now() - from >= longest_ns)
 			return false;
 		if (killing) {
-			kill(-launch->pid, SIGKILL);
+			kill_group(launch);
 			signal_orphans(launch, SIGKILL);
 		}
 		rest(launch, step_ns);
@@ -781,7 +777,7 @@ static bool is_alone(const struct launch *launch)
 
 	if (beside == NULL)
 		return false;
-	if (look(beside, &job))
+	if (reap(beside, &job))
 		return true;
 	if (job.stopped)
 		beside->stopped_by = job.stop_signal;
@@ -805,7 +801,7 @@ int launch_watch(struct launch *launch)
 	sigset_t held;
 
 	sigprocmask(SIG_SETMASK, NULL, &held);
-	while (!look(launch, &job)) {
+	while (!reap(launch, &job)) {
 		end_lost(launch, &job);
 		reap_orphans(launch);
 		number = next_signal(launch, &held, ending != 0);
@@ -817,7 +813,6 @@ int launch_watch(struct launch *launch)
 	launch->wall_ns = clocks_now() - launch->started_ns;
 	launch->left = clear(launch, launch->left_name) && ending == 0 &&
 		       !launch->forced;
-	reap(launch);
 	return ending;
 }
 
@@ -826,14 +821,14 @@ bool launch_look(struct launch *launch, uint64_t ns)
 	struct job job = {0};
 	sigset_t child;
 
-	if (look(launch, &job))
+	if (reap(launch, &job))
 		return true;
 	end_lost(launch, &job);
 	reap_orphans(launch);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	wait_taking(launch, &child, ns);
-	return look(launch, &job);
+	return reap(launch, &job);
 }
 
 static const uint64_t end_step_ns = 20000000;
@@ -877,7 +872,6 @@ void launch_end(struct launch *launch, uint64_t patience_ns)
 	while (!launch_look(launch, end_step_ns))
 		;
 	clear(launch, NULL);
-	reap(launch);
 }
 
 int launch_exit_status(int status)

@@ -66,7 +66,7 @@ struct launch {
 	uint64_t limit_ns;     /* what it may take at most; 0: any time */
 
 	pid_t pid;
-	bool ended, reaped;
+	bool ended;
 	int status; /* as wait4 says */
 	struct rusage usage;
 	uint64_t wall_ns;

@@ -27,6 +27,7 @@ static const double combine_part = 0.3; /* of what is left then */
 static const double much_slower = 0.5;  /* out after one look */
 static const double better = 1.02;      /* worth a second setting */
 static const double slack = 1.1;        /* how exactly a budget is kept */
+static const double quick_s = 10;       /* for what no lock can help */
 
 /* It stands while we are stopped. */
 static double now_s(const struct tune *tune)
@@ -147,7 +148,8 @@ static bool limit_run(struct tune *t)
 	t->target->measure.longest_s =
 		t->longest_s > 0 ? fmin(t->longest_s, rest) : t->budget_s;
 	t->target->measure.longest_hint =
-		t->longest_s > 0 ? "the others were far shorter" : "--budget T";
+		t->longest_s > 0 ? "the others were far shorter"
+				 : "the whole budget: --budget T";
 	return t->longest_s > rest;
 }
 
@@ -770,7 +772,7 @@ static enum rounds_end look_at_waits(struct tune *t)
 /* Nothing to look for; how noisy it is, and what the library costs. */
 static enum rounds_end quick_look(struct tune *t)
 {
-	double fit = fitting(t, left(t)) / 2;
+	double fit = fitting(t, fmin(left(t), quick_s)) / 2;
 
 	if (fit < 1)
 		return ROUNDS_DONE;
