@@ -18,11 +18,16 @@ enum {
 	MOST_PLACES = POOL_COUNT * LOG_MOST_SLOTS + LOG_MOST_WORST,
 	SAMPLES_A_PAGE = PAGE / sizeof(struct record_sample),
 	COPY_PAGES = KNOBS_MOST_STACK / RECORD_COPY_PAGE,
-	/* Copies that get a page together, at most: where threads queue for the
-	 * address-space lock, a call that gives it waits as they do. */
-	TOGETHER = 16,
-	WINDOWS = 8,   /* a second */
-	A_WINDOW = 62, /* copies in one, beyond which picks get rarer */
+	/* Pages that one call gives, at most: where threads queue for the
+	 * address-space lock it waits as they do, and they wait for it. */
+	TOGETHER = 32,
+	FEW = 8,     /* in use, before which none is given ahead */
+	WINDOWS = 8, /* a second */
+	/* Beyond which picks get rarer: copies in one, and pages that they are
+	 * the first to use.  The kernel gives those with the address-space lock
+	 * held: a thousand a second cost threads that queue for it 1 %. */
+	A_WINDOW = 62,
+	PAGES_A_WINDOW = 128,
 	/* Copies in a second, at most: a thousand with both. */
 	A_SECOND = 700,
 	A_SECOND_WORST = 300,
@@ -43,7 +48,12 @@ struct thread {
 static __thread struct thread this_thread;
 
 _Static_assert(sizeof(struct thread) <= 8, "static TLS is scarce");
-_Static_assert(COPY_PAGES <= 16, "a bit each, in `copied`");
+/* Pages of the log that get memory as they come to be used, which is from the
+ * first of each pool on. */
+struct row {
+	struct turn ahead; /* a thread gives some before they are wanted */
+	uint64_t there[MOST_PLACES / 64 + 1]; /* which: a bit each */
+};
 
 struct pool {
 	uint32_t slots, first;
@@ -79,13 +89,11 @@ static struct {
 	struct pool pools[POOL_COUNT];
 	struct worst worst;
 	struct turn busy[MOST_PLACES]; /* a thread is at it */
-	/* What has memory: pages of a place's copy, a bit each; how many of
-	 * each; pages of samples. */
-	uint16_t copied[MOST_PLACES];
-	uint32_t given[COPY_PAGES];
-	bool sample_pages[MOST_PLACES / SAMPLES_A_PAGE];
-	uint32_t refused; /* 1: there is no more */
-	uint64_t window;  /* ticks: when it began */
+	struct row sample_pages;
+	struct row copies[COPY_PAGES]; /* first pages, second ones... */
+	uint32_t refused;              /* 1: there is no more */
+	uint64_t window;               /* ticks: when it began */
+	uint32_t window_pages;         /* given in it */
 	struct budget budget;
 } self;
 
@@ -154,14 +162,11 @@ static void forget_pools(void)
 		self.pools[i].in_window = 0;
 	}
 	self.worst = (struct worst){0};
-	for (uint32_t i = 0; i < self.places; i++) {
+	for (uint32_t i = 0; i < self.places; i++)
 		turn_end(&self.busy[i]);
-		self.copied[i] = 0;
-	}
+	self.sample_pages = (struct row){0};
 	for (uint32_t i = 0; i < COPY_PAGES; i++)
-		self.given[i] = 0;
-	for (size_t i = 0; i < sizeof(self.sample_pages); i++)
-		self.sample_pages[i] = false;
+		self.copies[i] = (struct row){0};
 	self.refused = 0;
 }
 
@@ -361,7 +366,21 @@ static void begin_window(uint64_t now)
 {
 	for (int i = 0; i < POOL_COUNT; i++)
 		store(&self.pools[i].in_window, 0);
+	store(&self.window_pages, 0);
 	store64(&self.window, now);
+}
+
+/* How much rarer picks get that were too many so soon; a power of two.  Not
+ * more than eight times at once: what came together may be a burst. */
+static uint32_t rarer(uint64_t took)
+{
+	enum { MOST_AT_ONCE = 8 };
+	uint64_t window = load64(&self.second_ticks) / WINDOWS;
+	uint32_t times = 2;
+
+	while (times < MOST_AT_ONCE && took < window / times)
+		times *= 2;
+	return times;
 }
 
 /* Too many: picks of the pool that has most of them get rarer. */
@@ -372,9 +391,11 @@ static void spread_out(uint64_t now)
 	struct pool *pool = load(&every->in_window) >= load(&slow->in_window)
 				    ? every
 				    : slow;
+	uint64_t window = load64(&self.window);
+	uint32_t spread =
+		load(&pool->spread) * rarer(now > window ? now - window : 0);
 
-	if (load(&pool->spread) < MOST_SPREAD)
-		store(&pool->spread, load(&pool->spread) * 2);
+	store(&pool->spread, spread < MOST_SPREAD ? spread : MOST_SPREAD);
 	begin_window(now);
 }
 
@@ -420,8 +441,9 @@ static bool keep_rate(struct pool *pool, uint64_t now)
 		       load64(&self.second_ticks) / WINDOWS))
 		draw_in(now);
 	else if (load(&self.pools[POOL_EVERY].in_window) +
-			 load(&self.pools[POOL_SLOW].in_window) >=
-		 A_WINDOW)
+				 load(&self.pools[POOL_SLOW].in_window) >=
+			 A_WINDOW ||
+		 load(&self.window_pages) >= PAGES_A_WINDOW)
 		spread_out(now);
 	if (!spend(&self.budget, A_SECOND, now))
 		return false;
@@ -453,60 +475,107 @@ static bool fill(uint64_t at, uint64_t bytes)
 	return self.samples == ours;
 }
 
-/* Memory for the sample itself, a page of them at a time. */
+static uint64_t row_at(const struct row *row)
+{
+	const struct record_stacks *layout = log_layout();
+
+	return row == &self.sample_pages
+		       ? layout->samples_at
+		       : record_copy_page(layout, 0,
+					  (uint32_t)(row - self.copies));
+}
+
+static uint32_t row_pages(const struct row *row)
+{
+	return row == &self.sample_pages
+		       ? (self.places + SAMPLES_A_PAGE - 1) / SAMPLES_A_PAGE
+		       : self.places;
+}
+
+static bool is_there(const struct row *row, uint32_t page)
+{
+	return load64(&row->there[page / 64]) >> page % 64 & 1;
+}
+
+/* Notes that they have memory.  How many of them another thread gave it to. */
+static uint32_t note_given(struct row *row, uint32_t from, uint32_t count)
+{
+	uint32_t twice = 0;
+
+	for (uint32_t page = from; page < from + count; page++) {
+		uint64_t bit = UINT64_C(1) << page % 64;
+
+		if (__atomic_fetch_or(&row->there[page / 64], bit,
+				      __ATOMIC_RELAXED) &
+		    bit)
+			twice++;
+	}
+	__atomic_fetch_add(&self.window_pages, count - twice, __ATOMIC_RELAXED);
+	return twice;
+}
+
+/* Pages that one call gives: about as many as are in use, so that a program of
+ * few samples pays for few. */
+static uint32_t together(uint32_t used)
+{
+	if (used < FEW)
+		return used < 2 ? 1 : used / 2;
+	return used < TOGETHER ? used : TOGETHER;
+}
+
+/* Memory for so many pages from this one on. */
+static bool give(struct row *row, uint32_t page, uint32_t count)
+{
+	if (count > row_pages(row) - page)
+		count = row_pages(row) - page;
+	if (!fill(row_at(row) + page * (uint64_t)PAGE, count * (uint64_t)PAGE))
+		return false;
+	log_filled_twice(note_given(row, page, count) * (uint64_t)PAGE);
+	return true;
+}
+
+/*
+ * Where a few pages more would come to one that has no memory, one thread gives
+ * it.  Threads that take samples at the same time would all find it lacking,
+ * and each would ask for the same.
+ */
+static void give_ahead(struct row *row, uint32_t page, uint32_t used)
+{
+	uint32_t count = together(used), end = page + 1 + count / 2;
+
+	if (used < FEW || end >= row_pages(row) || is_there(row, end) ||
+	    !turn_begin(&row->ahead))
+		return;
+	while (page < end && is_there(row, page))
+		page++;
+	give(row, page, count);
+	turn_end(&row->ahead);
+}
+
+/* Memory for a page, of which `used` are in use with this one. */
+static bool want(struct row *row, uint32_t page, uint32_t used)
+{
+	if (!is_there(row, page))
+		return give(row, page, together(used));
+	give_ahead(row, page, used);
+	return true;
+}
+
+/* Places of the same pool up to this one, which were in use before it. */
+static uint32_t used_with(uint32_t place)
+{
+	uint32_t first = place >= self.worst.first ? self.worst.first
+			 : place >= self.pools[POOL_SLOW].first
+				 ? self.pools[POOL_SLOW].first
+				 : self.pools[POOL_EVERY].first;
+
+	return place - first + 1;
+}
+
 static bool fill_sample(uint32_t place)
 {
-	uint32_t page = place / SAMPLES_A_PAGE;
-
-	if (__atomic_load_n(&self.sample_pages[page], __ATOMIC_RELAXED))
-		return true;
-	if (!fill(log_layout()->samples_at + page * (uint64_t)PAGE, PAGE))
-		return false;
-	if (__atomic_exchange_n(&self.sample_pages[page], true,
-				__ATOMIC_RELAXED))
-		log_filled_twice(PAGE);
-	return true;
-}
-
-static bool has_page(uint32_t place, uint32_t page)
-{
-	return __atomic_load_n(&self.copied[place], __ATOMIC_RELAXED) >> page &
-	       1;
-}
-
-/* Places from this one on that get their page together: half as many as have
- * it, so that a program of few samples pays for few. */
-static uint32_t together(uint32_t place, uint32_t page)
-{
-	uint32_t count = load(&self.given[page]) / 2;
-
-	if (count > TOGETHER)
-		count = TOGETHER;
-	if (count > self.places - place)
-		count = self.places - place;
-	return count > 0 ? count : 1;
-}
-
-/* Memory for a page of the place's copy. */
-static bool fill_page(uint32_t place, uint32_t page)
-{
-	uint32_t count, twice = 0;
-
-	if (has_page(place, page))
-		return true;
-	count = together(place, page);
-	if (!fill(record_copy_page(log_layout(), place, page),
-		  count * (uint64_t)RECORD_COPY_PAGE))
-		return false;
-	for (uint32_t i = place; i < place + count; i++)
-		twice += __atomic_fetch_or(&self.copied[i],
-					   (uint16_t)(1 << page),
-					   __ATOMIC_RELAXED) >>
-				 page &
-			 1;
-	__atomic_fetch_add(&self.given[page], count - twice, __ATOMIC_RELAXED);
-	log_filled_twice(twice * (uint64_t)RECORD_COPY_PAGE);
-	return true;
+	return want(&self.sample_pages, place / SAMPLES_A_PAGE,
+		    used_with(place) / SAMPLES_A_PAGE);
 }
 
 static bool is_busy(uint32_t place)
@@ -771,7 +840,7 @@ static bool fill_copy(uint32_t place, struct part *part)
 	uint32_t page, wanted = (uint32_t)pages(part->bytes);
 
 	for (page = 0; page < wanted; page++)
-		if (!fill_page(place, page)) {
+		if (!want(&self.copies[page], place, used_with(place))) {
 			cut(part, page * (uint64_t)RECORD_COPY_PAGE);
 			break;
 		}

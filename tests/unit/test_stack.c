@@ -24,7 +24,9 @@ struct record_stacks *log_stacks(void)
 
 const struct record_stacks *log_layout(void)
 {
-	return NULL;
+	static const struct record_stacks layout;
+
+	return &layout;
 }
 
 void *log_at(uint64_t offset)
@@ -33,15 +35,38 @@ void *log_at(uint64_t offset)
 	return NULL;
 }
 
+enum { PLACES = 1000, OTHERS = 7 };
+
+static uint64_t asked, counted_twice;
+static uint32_t calls, next_place;
+static bool alone;
+
+static bool use_next(void)
+{
+	uint32_t place = next_place++;
+
+	return want(&self.copies[0], place, place + 1) &&
+	       is_there(&self.copies[0], place);
+}
+
+/* Other threads take the next places while this one waits for the kernel. */
 bool log_fill(uint64_t from, uint64_t bytes)
 {
 	(void)from;
-	return bytes == 0;
+	calls++;
+	asked += bytes / PAGE;
+	if (!alone) {
+		alone = true;
+		for (int i = 0; i < OTHERS && next_place < PLACES; i++)
+			use_next();
+		alone = false;
+	}
+	return true;
 }
 
 void log_filled_twice(uint64_t bytes)
 {
-	(void)bytes;
+	counted_twice += bytes / PAGE;
 }
 
 void modules_unmapped(uint64_t start, uint64_t length, uint64_t now)
@@ -114,8 +139,74 @@ static void test_long_thread(void)
 		      "so do those of a long one, where picks are rarer");
 }
 
+static uint32_t count_there(const struct row *row)
+{
+	uint32_t count = 0;
+
+	for (uint32_t page = 0; page < PLACES; page++)
+		count += is_there(row, page);
+	return count;
+}
+
+/* Memory for all places, in few calls, though threads come together. */
+static void test_memory(void)
+{
+	self.places = PLACES;
+	while (next_place < PLACES)
+		check_true(use_next(), "a place that is used has memory");
+	check_int(PLACES, count_there(&self.copies[0]), "each place has");
+	check_int(PLACES, (int64_t)(asked - counted_twice), "counted once");
+	check_between(0, PLACES / 20, (double)counted_twice,
+		      "few were asked for twice");
+	check_between(0, PLACES / 20, calls, "few calls");
+}
+
+/* A program of few samples, of which each is in two pools. */
+static void test_little_memory(void)
+{
+	struct row *row = &self.copies[1];
+
+	alone = true;
+	for (uint32_t used = 1; used <= 10; used++) {
+		want(row, used - 1, used);
+		want(row, PLACES / 2 + used - 1, used);
+	}
+	check_between(20, 50, count_there(row), "little more than it used");
+}
+
+/* Too many so soon: picks get rarer, the sooner the more. */
+static void test_rate(void)
+{
+	enum { SECOND = 8000000, WINDOW = SECOND / WINDOWS };
+	struct pool *pool = &self.pools[POOL_SLOW];
+	uint64_t now = 1;
+
+	pool->spread = 1;
+	self.pools[POOL_EVERY].spread = 1;
+	self.second_ticks = SECOND;
+	begin_window(now);
+	for (int i = 0; i < A_WINDOW; i++)
+		check_true(keep_rate(pool, now), "as many as it may be");
+	check_int(1, pool->spread, "so far each one");
+	keep_rate(pool, now + WINDOW / 100);
+	check_int(8, pool->spread, "too many at once");
+	for (int i = 0; i < A_WINDOW; i++)
+		keep_rate(pool, self.window + WINDOW * 3 / 4);
+	check_int(16, pool->spread, "a few too many");
+	self.window_pages = PAGES_A_WINDOW;
+	keep_rate(pool, self.window + WINDOW * 3 / 4);
+	check_int(32, pool->spread, "too much memory that is new");
+	check_int(0, self.window_pages, "and another window");
+	keep_rate(pool, self.window + WINDOW);
+	check_int(16, pool->spread, "few in a whole window");
+	check_int(1, self.pools[POOL_EVERY].spread, "the other pool has none");
+}
+
 int main(void)
 {
+	test_rate();
+	test_memory();
+	test_little_memory();
 	test_places();
 	test_short_threads();
 	test_long_thread();
