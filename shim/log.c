@@ -889,7 +889,8 @@ static void stop_growing(uint32_t i, uint64_t populated)
 }
 
 /* Gets memory up to the chunk that holds `slot`.  Several threads may do so at
- * the same time; populating twice does no harm. */
+ * the same time; populating twice does no harm but that it waits twice for the
+ * address-space lock. */
 static void grow(uint32_t i, uint64_t slot)
 {
 	struct ring *ring = &self.rings[i];
@@ -914,11 +915,20 @@ static void grow(uint32_t i, uint64_t slot)
 		add(&self.dir->allocated, -bytes); /* counted by the other */
 }
 
+/* The thread that begins the last chunk with memory gets it for the next: those
+ * that found it lacking would all ask at once.  Not yet in the first one, which
+ * is all that many short processes use. */
+static bool begins_last_chunk(uint64_t slot, uint64_t populated)
+{
+	return slot + RECORD_CHUNK_SLOTS == populated && slot != 0 &&
+	       populated < self.ring_slots;
+}
+
 struct record_event *log_claim(uint32_t i, uint64_t *number)
 {
 	struct ring *ring = &self.rings[i];
 	struct record_stripe *stripe = log_stripe(i);
-	uint64_t n, capacity, slot;
+	uint64_t n, capacity, populated, slot;
 	struct record_event *event;
 
 	if (self.ring_slots == 0)
@@ -931,10 +941,13 @@ struct record_event *log_claim(uint32_t i, uint64_t *number)
 			return NULL;
 		}
 		slot = n & (capacity - 1);
-		if (slot < __atomic_load_n(&ring->populated, __ATOMIC_ACQUIRE))
+		populated = __atomic_load_n(&ring->populated, __ATOMIC_ACQUIRE);
+		if (slot < populated)
 			break;
 		grow(i, slot);
 	}
+	if (begins_last_chunk(slot, populated))
+		grow(i, populated);
 	event = (struct record_event *)(self.base + self.rings_at) +
 		i * (uint64_t)self.ring_slots + slot;
 	/* From here to its seal the slot is nobody's. */

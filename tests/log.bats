@@ -295,6 +295,22 @@ $PLAIN"
 	done
 }
 
+@test "a ring gets its memory once, though many threads write to it" {
+	need strace
+	strace -f -o "$BATS_TEST_TMPDIR/trace" true ||
+		skip 'strace may not trace here'
+	strace -f -e trace=madvise -o "$BATS_TEST_TMPDIR/trace" \
+		-E LD_PRELOAD="$LIBRARY" -E MMGATE_LOG="$LOGS" \
+		"$SUBJECTS/mapper" -t 8 -n 2000 >/dev/null
+	run -0 report 'p[0]["events"]["kept"] // 1024'
+	chunks=$output
+	[ "$chunks" -ge 40 ]
+	run grep -cE ' 98304, (MADV_POPULATE_WRITE|0x17)' \
+		"$BATS_TEST_TMPDIR/trace"
+	holds "$output" -ge $((chunks - 2)) "calls for $chunks chunks"
+	holds "$output" -le $((chunks * 5 / 4)) "calls for $chunks chunks"
+}
+
 @test "memory for stacks comes for many at once: each time waits for the lock" {
 	need strace
 	strace -f -o "$BATS_TEST_TMPDIR/trace" true ||
