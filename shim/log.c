@@ -803,18 +803,25 @@ static void note_full(const char *why)
 	text_put(&out, why);
 }
 
-/* Takes `bytes` of the directory's allowance and fills them with memory. */
+/* Takes `bytes` of the directory's allowance and fills them with memory.  NULL,
+ * or why not. */
+static const char *ask_memory(uint64_t from, uint64_t bytes)
+{
+	if (!reserve(bytes))
+		return "MMGATE_LOG_TOTAL is reached: less is recorded";
+	if (populate(from, bytes) == 0)
+		return NULL;
+	add(&self.dir->allocated, -bytes);
+	return "no space left for the log: less is recorded";
+}
+
 static bool get_memory(uint64_t from, uint64_t bytes)
 {
-	if (!reserve(bytes)) {
-		note_full("MMGATE_LOG_TOTAL is reached: less is recorded");
-		return false;
-	}
-	if (populate(from, bytes) == 0)
-		return true;
-	add(&self.dir->allocated, -bytes);
-	note_full("no space left for the log: less is recorded");
-	return false;
+	const char *refusal = ask_memory(from, bytes);
+
+	if (refusal != NULL)
+		note_full(refusal);
+	return refusal == NULL;
 }
 
 /* Gets memory for a part of stripe `i` that lies at `at`.  One refusal is
@@ -888,40 +895,56 @@ static void stop_growing(uint32_t i, uint64_t populated)
 	show_ring(i);
 }
 
-/* Gets memory up to the chunk that holds `slot`.  Several threads may do so at
- * the same time; populating twice does no harm but that it waits twice for the
- * address-space lock. */
-static void grow(uint32_t i, uint64_t slot)
+/* Memory up to the chunk that holds `slot`; NULL, or why there is none. Several
+ * threads may do so at the same time; populating twice does no harm but that it
+ * waits twice for the address-space lock. */
+static const char *extend(uint32_t i, uint64_t slot, uint64_t populated)
 {
 	struct ring *ring = &self.rings[i];
-	uint64_t populated = load(&ring->populated);
 	uint64_t target = (slot / RECORD_CHUNK_SLOTS + 1) * RECORD_CHUNK_SLOTS;
 	uint64_t bytes = (target - populated) * sizeof(struct record_event);
 	uint64_t at =
 		self.rings_at + (i * (uint64_t)self.ring_slots + populated) *
 					sizeof(struct record_event);
+	const char *refusal = ask_memory(at, bytes);
 
-	if (target <= populated)
-		return;
-	if (!get_memory(at, bytes)) {
-		stop_growing(i, populated);
-		return;
-	}
+	if (refusal != NULL)
+		return refusal;
 	if (__atomic_compare_exchange_n(&ring->populated, &populated, target,
 					false, __ATOMIC_RELEASE,
 					__ATOMIC_RELAXED))
 		show_ring(i);
 	else
 		add(&self.dir->allocated, -bytes); /* counted by the other */
+	return NULL;
 }
 
-/* The thread that begins the last chunk with memory gets it for the next: those
- * that found it lacking would all ask at once.  Not yet in the first one, which
- * is all that many short processes use. */
-static bool begins_last_chunk(uint64_t slot, uint64_t populated)
+static void grow(uint32_t i, uint64_t slot)
 {
-	return slot + RECORD_CHUNK_SLOTS == populated && slot != 0 &&
-	       populated < self.ring_slots;
+	uint64_t populated = load(&self.rings[i].populated);
+	const char *refusal;
+
+	if (slot < populated)
+		return;
+	refusal = extend(i, slot, populated);
+	if (refusal != NULL) {
+		note_full(refusal);
+		stop_growing(i, populated);
+	}
+}
+
+/*
+ * The thread that begins the last chunk with memory gets it for the next: those
+ * that found it lacking would all ask at once.  Not yet in the first one, which
+ * is all that many short processes use; and not where the ring turns earlier.
+ * If there is none, nothing is lost so far: who needs it will stop the ring.
+ */
+static void grow_ahead(uint32_t i, uint64_t slot, uint64_t populated,
+		       uint64_t capacity)
+{
+	if (slot != 0 && slot + RECORD_CHUNK_SLOTS == populated &&
+	    populated < capacity)
+		extend(i, populated, populated);
 }
 
 struct record_event *log_claim(uint32_t i, uint64_t *number)
@@ -946,14 +969,13 @@ struct record_event *log_claim(uint32_t i, uint64_t *number)
 			break;
 		grow(i, slot);
 	}
-	if (begins_last_chunk(slot, populated))
-		grow(i, populated);
 	event = (struct record_event *)(self.base + self.rings_at) +
 		i * (uint64_t)self.ring_slots + slot;
 	/* From here to its seal the slot is nobody's. */
 	__atomic_store_n(&event->seq, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	*number = n;
+	grow_ahead(i, slot, populated, capacity);
 	return event;
 }
 

@@ -302,11 +302,14 @@ $PLAIN"
 	strace -f -e trace=madvise -o "$BATS_TEST_TMPDIR/trace" \
 		-E LD_PRELOAD="$LIBRARY" -E MMGATE_LOG="$LOGS" \
 		"$SUBJECTS/mapper" -t 8 -n 2000 >/dev/null
+	grep -q EINVAL "$BATS_TEST_TMPDIR/trace" &&
+		skip 'the kernel is too old to give a part'
 	run -0 report 'p[0]["events"]["kept"] // 1024'
 	chunks=$output
 	[ "$chunks" -ge 40 ]
-	run grep -cE ' 98304, (MADV_POPULATE_WRITE|0x17)' \
-		"$BATS_TEST_TMPDIR/trace"
+	# Longer where pages are larger than 4 KiB may be.
+	run awk -F ', ' '/MADV_POPULATE_WRITE|, 0x17/ && $2 >= 98304 { n++ }
+		END { print n }' "$BATS_TEST_TMPDIR/trace"
 	holds "$output" -ge $((chunks - 2)) "calls for $chunks chunks"
 	holds "$output" -le $((chunks * 5 / 4)) "calls for $chunks chunks"
 }
