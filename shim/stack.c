@@ -48,10 +48,15 @@ struct thread {
 static __thread struct thread this_thread;
 
 _Static_assert(sizeof(struct thread) <= 8, "static TLS is scarce");
+_Static_assert(PAGE == (int)RECORD_COPY_PAGE,
+	       "a page of a copy is a page of memory");
+
 /* Pages of the log that get memory as they come to be used, which is from the
  * first of each pool on. */
 struct row {
-	struct turn ahead; /* a thread gives some before they are wanted */
+	/* A thread gives some before they are wanted.  Torn away, it leaves
+	 * that undone for a while. */
+	struct turn ahead;
 	uint64_t there[MOST_PLACES / 64 + 1]; /* which: a bit each */
 };
 
@@ -93,7 +98,7 @@ static struct {
 	struct row copies[COPY_PAGES]; /* first pages, second ones... */
 	uint32_t refused;              /* 1: there is no more */
 	uint64_t window;               /* ticks: when it began */
-	uint32_t window_pages;         /* given in it */
+	uint32_t window_pages;         /* that its copies are the first in */
 	struct budget budget;
 } self;
 
@@ -167,6 +172,7 @@ static void forget_pools(void)
 	self.sample_pages = (struct row){0};
 	for (uint32_t i = 0; i < COPY_PAGES; i++)
 		self.copies[i] = (struct row){0};
+	self.window_pages = 0;
 	self.refused = 0;
 }
 
@@ -362,12 +368,22 @@ static uint32_t slow_weight(uint64_t *random)
 	return interval_random(random) % spread == 0 ? spread : 0;
 }
 
-static void begin_window(uint64_t now)
+/* Begins one in place of that which began at `was`.  False: another thread has
+ * done so. */
+static bool begin_window(uint64_t was, uint64_t now)
 {
+	if (!__atomic_compare_exchange_n(&self.window, &was, now, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return false;
 	for (int i = 0; i < POOL_COUNT; i++)
 		store(&self.pools[i].in_window, 0);
 	store(&self.window_pages, 0);
-	store64(&self.window, now);
+	return true;
+}
+
+static uint64_t window_ticks(void)
+{
+	return load64(&self.second_ticks) / WINDOWS;
 }
 
 /* How much rarer picks get that were too many so soon; a power of two.  Not
@@ -375,41 +391,50 @@ static void begin_window(uint64_t now)
 static uint32_t rarer(uint64_t took)
 {
 	enum { MOST_AT_ONCE = 8 };
-	uint64_t window = load64(&self.second_ticks) / WINDOWS;
 	uint32_t times = 2;
 
-	while (times < MOST_AT_ONCE && took < window / times)
+	while (times < MOST_AT_ONCE && took < window_ticks() / times)
 		times *= 2;
 	return times;
 }
 
 /* Too many: picks of the pool that has most of them get rarer. */
-static void spread_out(uint64_t now)
+static void spread_out(uint64_t window, uint64_t now)
 {
 	struct pool *every = &self.pools[POOL_EVERY];
 	struct pool *slow = &self.pools[POOL_SLOW];
 	struct pool *pool = load(&every->in_window) >= load(&slow->in_window)
 				    ? every
 				    : slow;
-	uint64_t window = load64(&self.window);
 	uint32_t spread =
 		load(&pool->spread) * rarer(now > window ? now - window : 0);
 
-	store(&pool->spread, spread < MOST_SPREAD ? spread : MOST_SPREAD);
-	begin_window(now);
+	if (begin_window(window, now))
+		store(&pool->spread,
+		      spread < MOST_SPREAD ? spread : MOST_SPREAD);
 }
 
-/* Few in a whole window: they get more frequent again. */
-static void draw_in(uint64_t now)
+/* Few in the windows that have passed: they get more frequent again. */
+static void draw_in(uint64_t window, uint64_t now)
 {
+	enum { MOST_HALVINGS = 16 };
+	uint64_t ticks = window_ticks();
+	uint64_t passed = ticks == 0 ? 1 : (now - window) / ticks;
+	bool few[POOL_COUNT];
+
+	for (int i = 0; i < POOL_COUNT; i++)
+		few[i] = load(&self.pools[i].in_window) < A_WINDOW / 4;
+	if (!begin_window(window, now))
+		return;
 	for (int i = 0; i < POOL_COUNT; i++) {
 		struct pool *pool = &self.pools[i];
+		uint32_t spread =
+			load(&pool->spread) >>
+			(passed < MOST_HALVINGS ? passed : MOST_HALVINGS);
 
-		if (load(&pool->in_window) < A_WINDOW / 4 &&
-		    load(&pool->spread) > 1)
-			store(&pool->spread, load(&pool->spread) / 2);
+		if (few[i])
+			store(&pool->spread, spread != 0 ? spread : 1);
 	}
-	begin_window(now);
 }
 
 /* Is `now` that long after `since`?  It may be before: a thread that lost its
@@ -437,14 +462,15 @@ static bool spend(struct budget *budget, uint32_t most, uint64_t now)
 /* Counts a copy of the pool.  False: one more would be too many. */
 static bool keep_rate(struct pool *pool, uint64_t now)
 {
-	if (has_passed(load64(&self.window), now,
-		       load64(&self.second_ticks) / WINDOWS))
-		draw_in(now);
+	uint64_t window = load64(&self.window);
+
+	if (has_passed(window, now, window_ticks()))
+		draw_in(window, now);
 	else if (load(&self.pools[POOL_EVERY].in_window) +
 				 load(&self.pools[POOL_SLOW].in_window) >=
 			 A_WINDOW ||
 		 load(&self.window_pages) >= PAGES_A_WINDOW)
-		spread_out(now);
+		spread_out(window, now);
 	if (!spend(&self.budget, A_SECOND, now))
 		return false;
 	store(&pool->in_window, load(&pool->in_window) + 1);
@@ -457,22 +483,6 @@ static bool lose(int kind)
 {
 	__atomic_fetch_add(&log_stacks()->pool[kind].lost, 1, __ATOMIC_RELAXED);
 	return false;
-}
-
-/* Memory for a part of the log.  False: there is none; or a handler forked
- * meanwhile, so that this is the child, in whose log nothing was filled. */
-static bool fill(uint64_t at, uint64_t bytes)
-{
-	const char *ours = self.samples;
-
-	if (load(&self.refused))
-		return false;
-	if (!log_fill(at, bytes)) {
-		/* Once is enough: each time waits for the lock. */
-		store(&self.refused, self.samples == ours);
-		return false;
-	}
-	return self.samples == ours;
 }
 
 static uint64_t row_at(const struct row *row)
@@ -510,7 +520,6 @@ static uint32_t note_given(struct row *row, uint32_t from, uint32_t count)
 		    bit)
 			twice++;
 	}
-	__atomic_fetch_add(&self.window_pages, count - twice, __ATOMIC_RELAXED);
 	return twice;
 }
 
@@ -523,12 +532,28 @@ static uint32_t together(uint32_t used)
 	return used < TOGETHER ? used : TOGETHER;
 }
 
-/* Memory for so many pages from this one on. */
+/* Memory for so many pages from this one on, or this one at least.  False:
+ * there is none; or a handler forked meanwhile, so that this is the child, in
+ * whose log nothing was given. */
 static bool give(struct row *row, uint32_t page, uint32_t count)
 {
+	const char *ours = self.samples;
+	uint64_t at = row_at(row) + page * (uint64_t)PAGE;
+
+	if (load(&self.refused))
+		return false;
 	if (count > row_pages(row) - page)
 		count = row_pages(row) - page;
-	if (!fill(row_at(row) + page * (uint64_t)PAGE, count * (uint64_t)PAGE))
+	if (count > 1 && !log_fill(at, count * (uint64_t)PAGE))
+		count = 1;
+	if (self.samples != ours)
+		return false;
+	if (count == 1 && !log_fill(at, PAGE)) {
+		/* Once is enough: each time waits for the lock. */
+		store(&self.refused, self.samples == ours);
+		return false;
+	}
+	if (self.samples != ours)
 		return false;
 	log_filled_twice(note_given(row, page, count) * (uint64_t)PAGE);
 	return true;
@@ -552,7 +577,7 @@ static void give_ahead(struct row *row, uint32_t page, uint32_t used)
 	turn_end(&row->ahead);
 }
 
-/* Memory for a page, of which `used` are in use with this one. */
+/* Memory for a page; `used`: of its pool, how many are in use about. */
 static bool want(struct row *row, uint32_t page, uint32_t used)
 {
 	if (!is_there(row, page))
@@ -561,7 +586,8 @@ static bool want(struct row *row, uint32_t page, uint32_t used)
 	return true;
 }
 
-/* Places of the same pool up to this one, which were in use before it. */
+/* Places of the same pool up to this one: in its first lap those that are in
+ * use. */
 static uint32_t used_with(uint32_t place)
 {
 	uint32_t first = place >= self.worst.first ? self.worst.first
@@ -575,7 +601,7 @@ static uint32_t used_with(uint32_t place)
 static bool fill_sample(uint32_t place)
 {
 	return want(&self.sample_pages, place / SAMPLES_A_PAGE,
-		    used_with(place) / SAMPLES_A_PAGE);
+		    used_with(place) / SAMPLES_A_PAGE + 1);
 }
 
 static bool is_busy(uint32_t place)
@@ -834,8 +860,18 @@ static void measure(struct part *part, const void *behind, const void *caller)
 	cut(part, self.size);
 }
 
+/* Is this copy the first in its place, and one of the rate? */
+static bool is_first(uint32_t place, uint64_t number)
+{
+	const struct pool *pool =
+		&self.pools[place < self.pools[POOL_SLOW].first ? POOL_EVERY
+								: POOL_SLOW];
+
+	return place < self.worst.first && number < pool->slots;
+}
+
 /* Memory for the copy, which is cut to what there is; false: there is none. */
-static bool fill_copy(uint32_t place, struct part *part)
+static bool fill_copy(uint32_t place, uint64_t number, struct part *part)
 {
 	uint32_t page, wanted = (uint32_t)pages(part->bytes);
 
@@ -844,6 +880,8 @@ static bool fill_copy(uint32_t place, struct part *part)
 			cut(part, page * (uint64_t)RECORD_COPY_PAGE);
 			break;
 		}
+	if (is_first(place, number))
+		__atomic_fetch_add(&self.window_pages, page, __ATOMIC_RELAXED);
 	return page != 0;
 }
 
@@ -910,7 +948,7 @@ uint32_t stack_copy(struct record_sample *sample, const void *behind,
 	capture(registers);
 	part.from = registers[STACK_POINTER];
 	measure(&part, behind, caller);
-	filled = fill_copy(place, &part);
+	filled = fill_copy(place, sample->number, &part);
 	to = copy_of(place);
 	if (!is_ours(sample))
 		return 0;

@@ -40,6 +40,7 @@ enum { PLACES = 1000, OTHERS = 7 };
 static uint64_t asked, counted_twice;
 static uint32_t calls, next_place;
 static bool alone;
+static uint64_t room = UINT64_MAX; /* pages */
 
 static bool use_next(void)
 {
@@ -54,6 +55,9 @@ bool log_fill(uint64_t from, uint64_t bytes)
 {
 	(void)from;
 	calls++;
+	if (bytes / PAGE > room)
+		return false;
+	room -= bytes / PAGE;
 	asked += bytes / PAGE;
 	if (!alone) {
 		alone = true;
@@ -184,7 +188,7 @@ static void test_rate(void)
 	pool->spread = 1;
 	self.pools[POOL_EVERY].spread = 1;
 	self.second_ticks = SECOND;
-	begin_window(now);
+	begin_window(self.window, now);
 	for (int i = 0; i < A_WINDOW; i++)
 		check_true(keep_rate(pool, now), "as many as it may be");
 	check_int(1, pool->spread, "so far each one");
@@ -197,9 +201,57 @@ static void test_rate(void)
 	keep_rate(pool, self.window + WINDOW * 3 / 4);
 	check_int(32, pool->spread, "too much memory that is new");
 	check_int(0, self.window_pages, "and another window");
+	spread_out(self.window - 1, self.window + 1);
+	check_int(32, pool->spread, "another thread has done so");
 	keep_rate(pool, self.window + WINDOW);
 	check_int(16, pool->spread, "few in a whole window");
+	pool->spread = 512;
+	keep_rate(pool, self.window + 5 * WINDOW);
+	check_int(16, pool->spread, "few in five windows");
 	check_int(1, self.pools[POOL_EVERY].spread, "the other pool has none");
+}
+
+/* Counted are pages that no copy was in before. */
+static void test_new_memory(void)
+{
+	struct part part = {.bytes = 3 * PAGE};
+
+	alone = true;
+	self.places = PLACES;
+	self.pools[POOL_EVERY].slots = 64;
+	self.pools[POOL_SLOW].first = 64;
+	self.pools[POOL_SLOW].slots = 32;
+	self.worst.first = 96;
+	self.window_pages = 0;
+	check_true(fill_copy(63, 63, &part), "the last one of a pool");
+	check_int(3, self.window_pages, "its pages");
+	check_true(fill_copy(64, 0, &part), "the first one of the next");
+	check_int(6, self.window_pages, "its pages, too");
+	check_true(fill_copy(64, 32, &part), "on the next lap");
+	check_true(fill_copy(96, 0, &part), "of the worst");
+	check_int(6, self.window_pages, "that is none of the rate");
+	check_int(64, used_with(63), "all of the pool");
+	check_int(1, used_with(96), "the first of the worst");
+}
+
+/* Little is left: what is needed is given, then no more is asked for. */
+static void test_refusal(void)
+{
+	struct row *row = &self.copies[2];
+	uint32_t before;
+
+	alone = true;
+	room = 2;
+	check_true(want(row, 100, 100), "one of the thirty-two asked for");
+	check_true(is_there(row, 100) && !is_there(row, 101), "one only");
+	check_true(want(row, 101, 101), "another");
+	check_true(!want(row, 102, 102), "there is no more");
+	before = calls;
+	check_true(!want(row, 103, 103), "nor later");
+	check_int(before, calls, "which is not asked again");
+	check_true(want(row, 101, 101), "what was given stays");
+	self.refused = 0;
+	room = UINT64_MAX;
 }
 
 int main(void)
@@ -207,10 +259,12 @@ int main(void)
 	test_rate();
 	test_memory();
 	test_little_memory();
+	test_refusal();
 	test_places();
 	test_short_threads();
 	test_long_thread();
 	test_torn_away();
 	test_worst();
+	test_new_memory();
 	return check_done();
 }
