@@ -119,8 +119,10 @@ print([sum(r["count"] for r in e["groups"]) for e in p
 	equal "$output" "[$(printf '30, %.0s' {1..11})30]"
 }
 
+# Slowly, so that calls of each thread have their stacks copied.
 @test "samples of more groups than are shown have a line for the rest" {
 	mmgate run --quiet --events off --stacks every:1 --hooks symbols \
+		--delay mmap:10ms,munmap:10ms,madvise:10ms \
 		-o "$LOGS" -- "$SUBJECTS/mapper" -t 30 -n 2 >/dev/null
 	run -0 mmgate report --by thread "$LOGS"
 	equal "$(grep -c '[0-9] %.* 20 more$' <<<"$output")" 1
